@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 PAGE = REPO_ROOT / "docs" / "performance.md"
 SOAK, YEAR = "soak", "year"
 FAILURES = (AssertionError, RuntimeError, OSError, SimulatorStartError, httpx.HTTPError, psutil.Error, ExceptionGroup)
-"""How a scenario ends that could not be measured: the others still are, and the run fails in the end."""
+"""Errors of a scenario that could not be measured: the others still are, and the run fails at the end."""
 
 
 def main() -> int:
-    """0, or 1 when an answer was missing or wrong; a target that is not met is told and fails nothing."""
+    """Return 1 if an answer was missing or wrong, else 0; a missed target is reported but is no failure."""
     options = _options()
     if options.write_docs:
         document = report.merged(json.loads(path.read_text()) for path in options.write_docs)
@@ -44,7 +44,7 @@ def main() -> int:
     if options.markdown or not options.json:
         print(report.markdown(document) if options.markdown else text)
     if options.plot and document["scenarios"].get(SOAK, {}).get("details"):
-        # Here, not at the top: only the figure of a soak needs matplotlib.
+        # Imported here because only the figure of a soak needs matplotlib.
         from tests.bench.plot import draw
 
         draw(document["scenarios"][SOAK], options.plot)

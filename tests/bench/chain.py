@@ -1,7 +1,7 @@
-"""`python -m tests.bench.chain MODEL_URL KEY TURNS`: what the default chain costs around each model call, as JSON.
+"""`python -m tests.bench.chain MODEL_URL KEY TURNS`: the cost of the default chain per model call, as JSON.
 
-A child process of scenario `chain`: CPU per model round of LangChain's agent without a middleware, of the same agent
-with the default chain on ports in memory, and with the default chain on the gateway's own store. Tools, prompt, model
+A child process of scenario `chain`: CPU per model round of LangChain's agent without middleware, of the same agent
+with the default chain on in-memory ports, and with the default chain on the gateway's own store. Tools, prompt, model
 client and checkpoints are the same for all.
 """
 
@@ -69,7 +69,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Variant:
-    """A graph, and what has to be there before a run of it begins. cpu_ms: per model round, of each batch of turns."""
+    """A graph, and what must exist before a run of it begins. cpu_ms: per model round, of each batch of turns."""
 
     graph: Graph
     prepare: Callable[[list[RunContext]], Any] | None = None
@@ -78,7 +78,7 @@ class Variant:
 
 @dataclass
 class Setting:
-    """What all variants share."""
+    """The parts that all variants share."""
 
     model: ModelSettings
     folder: Path
@@ -87,7 +87,7 @@ class Setting:
     clock: SystemClock = field(default_factory=SystemClock)
 
     async def agents(self, effects: EffectLog, ledger: RunLedger, audit: AuditLog, approvals: Any = None) -> Agents:
-        """As the runner makes them from a config that names a model and nothing else."""
+        """Create agents as the runner does from a config with only a model."""
         parts = Parts(
             models=[self.model],
             effects=effects,
@@ -104,7 +104,7 @@ class Setting:
 
     async def bare(self, agent: Agent) -> Graph:
         """LangChain's agent with that agent's tools and prompt."""
-        # Here, not at the top: harness must be imported before langgraph.
+        # Imported here because harness must be imported before langgraph.
         from langchain.agents import create_agent
 
         node: Any = agent.graph.nodes["tools"].bound
@@ -125,7 +125,7 @@ class Setting:
 
 @contextlib.asynccontextmanager
 async def variants(base_url: str, key: str) -> AsyncIterator[dict[str, Variant]]:
-    """All of them, on one file of checkpoints."""
+    """All variants, on one file of checkpoints."""
     model = ModelSettings.model_validate({"name": "main", "model": "sim", "base_url": base_url, "api_key": key})
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="antler-bench-")))
@@ -152,7 +152,7 @@ async def variants(base_url: str, key: str) -> AsyncIterator[dict[str, Variant]]
 
 
 async def _opened(store: RetryingStore, contexts: list[RunContext]) -> None:
-    """The rows of the runs, which the gateway has long made when a run begins."""
+    """Create the rows of the runs, which the gateway creates well before a run begins."""
     rows = [
         RunRow(
             run_id=ctx.run_id,
@@ -179,7 +179,7 @@ async def _opened(store: RetryingStore, contexts: list[RunContext]) -> None:
 
 
 def _context() -> RunContext:
-    """Of a person who has not written before."""
+    """The context of a person who has not written before."""
     number = next(_numbers)
     return RunContext(
         thread_id=f"thread-{number}",
@@ -195,7 +195,7 @@ def _context() -> RunContext:
 
 
 async def _turn(graph: Graph, ctx: RunContext, provider: MemoryProvider) -> None:
-    """One turn as the runner streams it."""
+    """Run one turn, streamed as by the runner."""
     sandbox = RunSandbox(provider, ctx.thread_id)
     stream: Any = graph.astream(
         {"messages": [HumanMessage(QUESTION, id=f"inbox-{ctx.run_id}")]},
@@ -210,7 +210,7 @@ async def _turn(graph: Graph, ctx: RunContext, provider: MemoryProvider) -> None
 
 
 async def _batch(variant: Variant, provider: MemoryProvider) -> tuple[float, RunContext]:
-    """CPU ms per model round of AT_ONCE turns side by side, and one of them."""
+    """CPU ms per model round of AT_ONCE concurrent turns, and the context of one of them."""
     contexts = [_context() for _ in range(AT_ONCE)]
     if variant.prepare is not None:
         await variant.prepare(contexts)
@@ -220,7 +220,7 @@ async def _batch(variant: Variant, provider: MemoryProvider) -> tuple[float, Run
 
 
 async def _check(variant: Variant, ctx: RunContext) -> str:
-    """What is wrong with a turn that was taken; "" if nothing is."""
+    """The problem with a completed turn; "" if there is none."""
     state = await variant.graph.aget_state(thread_config(ctx.thread_id))
     messages = state.values["messages"]
     results = [message.status for message in messages if isinstance(message, ToolMessage)]
@@ -230,10 +230,10 @@ async def _check(variant: Variant, ctx: RunContext) -> str:
 
 
 async def measured(base_url: str, key: str, turns: int) -> dict[str, Any]:
-    """figures: the median batch of each variant. The variants take turns, so that all meet the same machine."""
+    """Measure the median batch of each variant. They alternate, so that the machine is the same for all."""
     provider, wrong = MemoryProvider(), defaultdict(str)
     async with variants(base_url, key) as found:
-        for name, variant in found.items():  # the warm-up, which is checked and does not count
+        for name, variant in found.items():  # the warm-up, which is checked but not counted
             _, ctx = await _batch(variant, provider)
             wrong[name] = await _check(variant, ctx)
         for _ in range(max(1, turns // AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Scenario `chain`: runs tests.bench.chain in a process of its own against the model simulator."""
+"""Scenario `chain`: runs tests.bench.chain in a separate process against the model simulator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 SECONDS = 300.0
 ADDED_MS = 3.0
-"""Of CPU per model round that the default chain may add."""
+"""Most CPU per model round that the default chain may add."""
 MODEL_ROUNDS = 3
-"""Of a turn: two ask for a tool, the third is the answer."""
+"""Number in a turn: two call a tool, the third is the answer."""
 BARE, CHAIN, STORE = "agent_without_chain", "default_chain", "default_chain_on_store"
 
 
 async def chain_cost(turns: int) -> Outcome:
-    """CPU ms per model round without the chain and with it, in turns with two rounds of tools."""
+    """Measure CPU ms per model round without and with the chain, in turns with two rounds of tools."""
     async with SimulatorProcess("tests.simulators.model") as process, ModelSimulator(process.port) as model:
         found = await _measured(model, turns)
         if found is None:
@@ -42,7 +42,7 @@ async def chain_cost(turns: int) -> Outcome:
 
 
 async def _measured(model: ModelSimulator, turns: int) -> dict[str, Any] | None:
-    """What the child printed; None when it failed."""
+    """The output of the child; None if it failed."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.bench.chain", model.base_url, model.api_key, str(turns)),
         cwd=REPO_ROOT,
@@ -63,7 +63,7 @@ async def _measured(model: ModelSimulator, turns: int) -> dict[str, Any] | None:
 
 
 def unlike(asked: Sequence[Record]) -> list[str]:
-    """What would make the comparison unfair: requests that were refused, or that differ in prompt or tools."""
+    """Reasons why the comparison is unfair: requests that were refused, or that differ in prompt or tools."""
     refused = sorted({record.error for record in asked if record.error})
     begins = {json.dumps([each.body["messages"][0], each.body.get("tools")], sort_keys=True) for each in asked}
     problems = [f"a request was refused: {error}" for error in refused]

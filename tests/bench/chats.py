@@ -1,5 +1,5 @@
-"""Scenarios `chats-N`: N chats write at once, and once with the platform's real limits; `first-words`: one chat that
-writes now and then."""
+"""Scenarios `chats-N`: N chats that write at once, in one case under the platform's real limits; `first-words`: one
+chat that writes occasionally."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ROUND_SECONDS = 90.0
 RSS_TARGET = Target(160)
 FIRST_WORDS_DM, FIRST_WORDS_GROUP, ONE_PUSH = Target(0.75), Target(1.0), Target(1)
 PAUSE_DM, PAUSE_GROUP = 3.0, 20.0
-"""Seconds before a message of a single person: then what the answer before it took of the chat's limits is back."""
+"""Seconds before a message of a single person: until then the chat's rate limit has recovered."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """So many chats at once, so many rounds of it."""
+    """The number of concurrent chats, and of rounds."""
 
     chats: int
     rounds: int
@@ -39,7 +39,7 @@ class Load:
 
 
 async def chats_at_once(load: Load) -> Outcome:
-    """The account's rate lifted: what the gateway can do, and what it costs."""
+    """Measure capacity and cost of the gateway without the account's rate limits."""
     async with stage(max(load.chats, WARM_UP), LIFTED) as scene, scene.world:
         crowd = scene.people[: load.chats]
         await warm_up(scene)
@@ -59,7 +59,7 @@ async def chats_at_once(load: Load) -> Outcome:
 
 
 async def warm_up(scene: Stage) -> None:
-    """One message from each of the first chats, so that what is imported or built at first use is there."""
+    """Send one message from each of the first chats, so that everything loaded at first use is loaded."""
     people = scene.people[:WARM_UP]
     await scene.say_at_once(people, lambda person: f"{SHORT.text} warm")
     if not await scene.until_shown(SHORT.answer, len(people), ROUND_SECONDS):
@@ -68,7 +68,7 @@ async def warm_up(scene: Stage) -> None:
 
 
 async def play_round(scene: Stage, crowd: Sequence[Person], number: int, question: Question = SHORT) -> None:
-    """All write at once; returns when all is answered and quiet, or when that took too long."""
+    """Let all write at once; return once all is answered and idle, or when that took too long."""
     before = await scene.telegram.count_showing(question.answer)
     await scene.say_at_once(crowd, lambda person: f"{question.text} {label(person.id, number)}")
     await scene.until_shown(question.answer, before + len(crowd), ROUND_SECONDS)
@@ -80,7 +80,7 @@ async def _last_update(scene: Stage) -> int:
 
 
 async def _evidence(scene: Stage, after: int, question: Question) -> tuple[list[Timing], list[str], list[RecordedCall]]:
-    """The timings of all updates after this one, what went wrong, and the requests to the platform in that time."""
+    """The timings of all updates after this one, the problems, and the requests to the platform in that time."""
     updates = [update for update in await scene.telegram.deliveries() if update.update_id > after]
     since = min(update.queued_at for update in updates)
     records = [record for record in await scene.telegram.records() if record.arrived >= since]
@@ -117,7 +117,7 @@ def _per_message(records: Sequence[RecordedCall], messages: int) -> dict[str, fl
 
 
 async def default_rate(rounds: int) -> Outcome:
-    """50 chats under the platform's limits, which the simulator enforces: how the governor shares them."""
+    """Measure how the governor shares the platform's limits, enforced by the simulator, among 50 chats."""
     outcome = Outcome()
     for name, question in (("short", SHORT), ("long", LONG)):
         async with stage(50, {}) as scene, scene.world:
@@ -139,7 +139,7 @@ def _shares(name: str, found: Sequence[Timing], records: Sequence[RecordedCall])
     whole = [timing.whole_seconds for timing in found]
     edits = _edits_by_chat(found)
     return [
-        # Calls that left in time may arrive in a heap when the machine is busy; over ten seconds that evens out.
+        # On a busy machine, calls sent in time may arrive together; over ten seconds that evens out.
         Figure(f"{name}_most_calls_in_1s", busiest_window(moments, 1.0), "calls"),
         Figure(f"{name}_most_calls_in_10s", busiest_window(moments, 10.0), "calls", Target(300)),
         Figure(f"{name}_refused_429", refused, "calls", Target(0)),
@@ -161,8 +161,8 @@ def _edits_by_chat(found: Sequence[Timing]) -> list[float]:
 
 
 async def first_words(rounds: int) -> Outcome:
-    """What a single person feels at the default rates: when the first words stand there, how often the phone rings, and
-    what an answer costs of the platform's limits. One message at a time, in a private chat and in a group."""
+    """Measure the experience of a single person at the default rates: time to the first words, notifications, and the
+    share of the platform's limits per answer. One message at a time, in a private chat and in a group."""
     outcome = Outcome()
     async with stage(1, {}) as scene, scene.world:
         await scene.telegram.set_limits(enforce=True)
@@ -180,7 +180,7 @@ async def first_words(rounds: int) -> Outcome:
 
 
 async def _ask_alone(scene: Stage, room: Room, question: Question, number: int) -> None:
-    """One message and its answer, as slowly as the chat's limits allow without a wait."""
+    """Send one message and wait for its answer, slowly enough that the chat's limits cause no wait."""
     await asyncio.sleep(PAUSE_DM if room.type == "private" else PAUSE_GROUP)
     called = "" if room.type == "private" else "@antler_bot "
     text = f"{called}{question.text} {label(room.id, number)}"
@@ -192,7 +192,7 @@ async def _ask_alone(scene: Stage, room: Room, question: Question, number: int) 
 
 
 def _felt(name: str, found: Sequence[Timing], records: Sequence[RecordedCall], answers: int) -> list[Figure]:
-    """records: of the platform, for so many answers."""
+    """Figures of what a person notices. records: of the platform, for this many answers."""
     made = sum(record.method != POLL for record in records)
     visible = sum(record.method.lower() in VISIBLE for record in records)
     rang = sum(map(notifies, records)) / answers

@@ -1,17 +1,17 @@
-"""The rule by which a profile is shared out among the parts of the gateway. Pure; used by split.py.
+"""The rules that assign a profile to the parts of the gateway. Pure.
 
 A line of `py-spy record --format raw --threads --full-filenames --nolineno` is a stack: the thread, its frames from the
-outermost to the innermost as "function (file)", and how often it was seen.
+outermost to the innermost as "function (file)", and its number of samples.
 
 1. The innermost frame whose file belongs to a part decides for the whole stack. The standard library, pydantic, anyio
-   and HTTP libraries belong to nobody: they work for whoever called them. json called from the OpenAI SDK is the model
-   client's, the same json called from bot/ is ours.
-2. Where no frame decides, an HTTP library does that only one client uses: the event loop calls it back, with no caller
-   left on the stack. (aiohttp serves both clients, so what it does without a caller stays with the loop.)
-3. What is left is the event loop itself: its turns, timers, and the reading of sockets.
+   and HTTP libraries belong to no part: their work is their caller's. json called from the OpenAI SDK is the model
+   client's, the same json called from bot/ is the gateway's.
+2. If no frame decides, an HTTP library that only one client uses does: the event loop calls it back, with no caller
+   left on the stack. (aiohttp serves both clients, so its work without a caller is assigned to the loop.)
+3. The rest is the event loop itself: its iterations, timers, and the reading of sockets.
 
-A thread that waits is not working, so stacks that end in a wait do not count. How much a thread worked is not what the
-profiler saw of it but the CPU time that the system booked for it; its stacks only share that out.
+A waiting thread is not working, so stacks that end in a wait do not count. The work of a thread is the CPU time that
+the system reports for it, not its number of samples; the stacks only divide that time among the parts.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     HARNESS: ("langgraph/", "langchain_core/", "langchain/", "langsmith/", "harness/"),
     OWN: ("bot/", "channels/"),
 }
-"""Files by part, relative to the source tree or to site-packages; the first part with a fitting beginning has them."""
+"""Files by part, relative to the source tree or to site-packages; the first part with a matching prefix gets a file."""
 
 SHELL = frozenset({"bot/__main__.py", "bot/process/app.py", "bot/process/loop.py"})
-"""These only start the event loop: they are on every stack of the main thread and decide nothing."""
+"""Files that only start the event loop: they are on every stack of the main thread and decide nothing."""
 
 TRANSPORTS = {"httpx/": PLATFORM, "httpcore/": PLATFORM, "httpx2/": MODEL, "httpcore2/": MODEL}
 
@@ -65,14 +65,14 @@ WAITS = frozenset(
         ("wait", "threading.py"),
     }
 )
-"""Innermost function and end of its file's path, of threads that have nothing to do."""
+"""Innermost function, and end of its file's path, of idle threads."""
 
 _THREAD = re.compile(r"^thread \((\d+)\)")
 _FRAME = re.compile(r"^(?P<function>.*) \((?P<file>[^()]+)\)$")
 
 
 def shares(profile: Iterable[str], worked: Mapping[int, float], root: Path) -> dict[str, float]:
-    """Each part's share, of 1, in the order of PARTS and the loop last; empty when the profile says nothing.
+    """Each part's share, adding up to 1, in the order of PARTS with the loop last; empty if nothing was profiled.
 
     worked: CPU seconds by thread id while the profile was taken. root: the source tree.
     """
@@ -92,13 +92,13 @@ def shares(profile: Iterable[str], worked: Mapping[int, float], root: Path) -> d
 
 
 def working_samples(profile: Iterable[str]) -> int:
-    """How many samples the shares rest on."""
+    """Number of samples that the shares are based on."""
     stacks = (line.strip().rpartition(" ") for line in profile)
     return sum(int(count) for stack, _, count in stacks if count.isdigit() and not waits(stack))
 
 
 def waits(stack: str) -> bool:
-    """Whether the thread was waiting for something to do."""
+    """Whether the thread was waiting for work."""
     match = _FRAME.match(stack.rpartition(";")[2])
     return match is not None and any(
         match["function"] == function and match["file"].endswith(file) for function, file in WAITS
@@ -121,6 +121,6 @@ def _owner(file: str) -> str | None:
 
 
 def _relative(file: str, root: Path) -> str:
-    """As PARTS spells it."""
+    """The path as in PARTS."""
     _, installed, inside = file.rpartition("/site-packages/")
     return inside if installed else file.removeprefix(f"{root}/")

@@ -1,4 +1,4 @@
-"""Scenario `commits`: transactions that write, for one plain message, as the databases themselves tell."""
+"""Scenario `commits`: writing transactions per plain message, as counted by the databases themselves."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tests.bench.stage import Stage
 
 MOST, MOST_OF_ALL = Target(6), Target(8)
-"""Of one process, and of a gateway and a worker together."""
+"""Targets for one process, and for a gateway and a worker together."""
 QUESTIONS = {"": SHORT, "_at_once": Question("!tokens 2 0", "one two")}
-"""An answer that is shown while it grows, and one that is there before anything is shown of it."""
+"""An answer that is shown as a draft first, and one that is complete before anything is shown."""
 SQLITE, POSTGRESQL, WORKER = "sqlite", "postgresql", "worker"
 FILES = {"store": "antler.db", "checkpoints": "checkpoints.db"}
 LOG_HEADER, FRAME_HEADER = struct.Struct(">8I"), struct.Struct(">6I")
@@ -32,7 +32,7 @@ WRITTEN = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 
 def commits_of(database: str) -> Callable[[], int]:
-    """What counts the transactions that have written so far: of a SQLite file, or of the server of a libpq URL."""
+    """A function that counts the writing transactions so far, of a SQLite file or the server of a libpq URL."""
     return partial(_numbered, database) if "://" in database else partial(_logged, Path(database))
 
 
@@ -44,8 +44,8 @@ def _numbered(url: str) -> int:
 
 
 def _logged(database: Path) -> int:
-    """Frames of the write-ahead log that end a transaction (SQLite docs, WAL-mode File Format, 4.1). The count begins
-    anew with the log."""
+    """Frames of the write-ahead log that end a transaction (SQLite docs, WAL-mode File Format, 4.1). The count
+    restarts with the log."""
     log = database.with_name(f"{database.name}-wal")
     data = log.read_bytes() if log.exists() else b""
     if len(data) < LOG_HEADER.size:
@@ -55,13 +55,13 @@ def _logged(database: Path) -> int:
     for start in range(LOG_HEADER.size, len(data) - FRAME_HEADER.size + 1, FRAME_HEADER.size + page_size):
         _, pages, *own, _, _ = FRAME_HEADER.unpack_from(data, start)
         if own != salts:
-            break  # of an earlier log in this file
+            break  # from an earlier log in this file
         commits += pages != 0
     return commits
 
 
 async def commits(messages: int) -> Outcome:
-    """So many messages of one chat, one after the other; on PostgreSQL where its server's programs are."""
+    """Send messages of one chat, one after the other; also with PostgreSQL if its server is installed."""
     outcome = Outcome()
     await measure(outcome, SQLITE, messages)
     try:
@@ -76,7 +76,7 @@ async def commits(messages: int) -> Outcome:
 
 
 async def measure(outcome: Outcome, name: str, messages: int, url: str = "") -> None:
-    """The figures of one database, and what each message committed as details. url: of PostgreSQL, "" for SQLite."""
+    """Add the figures of one database, with the commits of each message as details. url: of PostgreSQL; "": SQLite."""
     settings: dict[str, Any] = LIFTED | ({"database": {"url": url}} if url else {})
     async with stage(1, settings) as scene, scene.world:
         databases = {"": url} if url else {part: str(scene.world.data_dir / file) for part, file in FILES.items()}
@@ -85,7 +85,7 @@ async def measure(outcome: Outcome, name: str, messages: int, url: str = "") -> 
 
 
 async def measure_workers(outcome: Outcome, messages: int, server: PostgresServer) -> None:
-    """The same of a gateway and a worker together. Where an answer grows its drafts are counted, too."""
+    """Add the figures of a gateway and a worker together, including the drafts of an answer shown while it grows."""
     async with stage(1, LIFTED) as scene:
         cluster = Cluster(scene.world, server, 1)
         async with cluster:
@@ -105,6 +105,6 @@ async def _count(
             for part, count in counts.items():
                 found[part].append(count() - before[part])
         outcome.details[name + kind] = found
-        # What is written now and then, by upkeep or for a lease, is in none of the median ones.
+        # Occasional writes, by upkeep or for a lease, do not affect the medians.
         total = sum(percentile(each, 50) for each in found.values())
         outcome.figures.append(Figure(f"{name}{kind}", total, "commits", most))

@@ -1,4 +1,4 @@
-"""A crowd on each of four platforms, and what their simulators saw of it, in the terms of timeline.py."""
+"""A crowd on each of four platforms, and the records of its simulators in the terms of timeline.py."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ AnyPlatform = OnTelegram | OnSlack | OnFeishu | OnWecom
 
 @dataclass(frozen=True)
 class Crowd:
-    """The people of one platform, each in a private chat. first: the number of the first chat; others follow, so that
-    every chat of a scenario has its own. said: the ids of its messages."""
+    """The people of one platform, each in a private chat. first: number of the first chat; the others follow, so that
+    numbers are unique in a scenario. said: ids of the crowd's messages."""
 
     platform: AnyPlatform
     first: int
@@ -36,7 +36,7 @@ class Crowd:
         return {place.chat: self.first + n for n, place in enumerate(self.platform.places)}
 
     async def say_at_once(self, question: Question, round_number: int) -> None:
-        """All of them write in the same moment, as far as one client can do that."""
+        """Let all write at the same moment, as far as one client can do that."""
         places, numbers = self.platform.places, self.numbers
         spoken = await asyncio.gather(
             *(
@@ -47,30 +47,30 @@ class Crowd:
         self.said.update(one.message_id for one in spoken)
 
     async def count_showing(self, text: str) -> int:
-        """How many messages of the bot show exactly this text."""
+        """Number of messages of the bot that show exactly this text."""
         return await self.platform.simulator.count_showing(text)
 
     async def deliveries(self) -> list[Delivery]:
-        """Each message of the crowd: when it was there, and when it was first handed to the gateway."""
+        """Each message of the crowd: when it was written, and when it was first passed to the gateway."""
         numbers = self.numbers
         match self.platform:
             case OnTelegram(simulator=telegram):
                 moments = [(str(u.chat_id), u.queued_at, u.delivered_at) for u in await telegram.deliveries()]
             case OnSlack(simulator=slack):
-                # There are events of what the bot itself wrote as well.
+                # The bot's own messages cause events as well.
                 heard = [envelope for envelope in await slack.envelopes() if envelope.ts in self.said]
                 moments = [(e.channel or "", e.queued_at, _first(e.attempts)) for e in heard]
             case OnFeishu(simulator=feishu):
                 moments = [(e.chat_id or "", e.queued_at, _first(e.attempts)) for e in await feishu.events()]
             case OnWecom(simulator=wecom):
                 spoken = [(p, m) for p in self.platform.places for m in await wecom.messages(p.room) if m.author]
-                # Handed over in the moment in which it is written: nothing waits here.
+                # Passed on the moment it is written: nothing waits here.
                 moments = [(place.chat, message.history[0].at, message.history[0].at) for place, message in spoken]
         known = [moment for moment in moments if moment[0] in numbers]
         return [Delivery(n, numbers[chat], queued, handed) for n, (chat, queued, handed) in enumerate(known)]
 
     async def shown(self) -> list[Call]:
-        """Everything that the bot's messages ever showed: one call for each look of each message."""
+        """All states of the bot's messages: one call per state of each message."""
         calls = []
         for place in self.platform.places:
             messages: list[Any] = [*await self.platform.simulator.bot_messages(place.room)]

@@ -1,4 +1,4 @@
-"""Scenario `subagents-50x3`: many runs at once, each with three tasks for subagents, beside one whose task is stuck."""
+"""Scenario `subagents-50x3`: many concurrent runs, each with three tasks for subagents, and one whose task is stuck."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 TASKS = 3
 STUCK_SECONDS = 4.0
-"""The time limit of the task at which the model never answers."""
+"""The time limit of the task in which the model never answers."""
 ROUND_SECONDS = 120.0
 WORK = [f"!tool ls {{}}\n!tokens 20 10 part-{number}" for number in range(TASKS)]
-"""Each subagent looks at the files and reports: 20 tokens, one every 10 ms."""
+"""The work of each subagent: it lists files and reports, with 20 tokens, one every 10 ms."""
 ANSWER, GAVE_UP = "All three are done.", "One of them did not answer."
 SETTINGS: dict[str, Any] = {
     "sandbox": {"use": USE},
@@ -43,18 +43,18 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Runs:
-    """So many runs at once, so many rounds of it."""
+    """The number of concurrent runs, and of rounds."""
 
     runs: int
     rounds: int
 
 
 async def delegation(size: Runs) -> Outcome:
-    """The account's rate lifted: what the gateway can do, and what it costs."""
+    """Measure capacity and cost of the gateway without the account's rate limits."""
     async with stage(size.runs + 1, merged(LIFTED, SETTINGS)) as scene, scene.world:
         crowd, stuck = scene.people[: size.runs], scene.people[size.runs]
         await warm_up(scene)
-        await _ask(scene, crowd[:1], ANSWER)  # the graphs of subagents are built for the first of them
+        await _ask(scene, crowd[:1], ANSWER)  # builds the graphs of subagents
         began = time.monotonic()
         meter = scene.meter()
         async with watching(scene.pid) as watch:
@@ -69,7 +69,7 @@ async def delegation(size: Runs) -> Outcome:
 
 
 async def _ask(scene: Stage, people: Sequence[Person], answer: str) -> None:
-    """All of them write in the same moment; returns when all have the answer, or when that took too long."""
+    """Let all write at the same moment; return once all have the answer, or when that took too long."""
     kind, prompts = ("hasty", ["!hang"]) if answer == GAVE_UP else ("general-purpose", WORK)
     tasks = [{"description": "look around", "prompt": prompt, "subagent_type": kind} for prompt in prompts]
     before = await scene.telegram.count_showing(answer)
@@ -108,13 +108,13 @@ async def _outcome(scene: Stage, size: Runs, began: float, meter: Meter, watch: 
 
 
 def _busy(whole: Sequence[float], size: Runs) -> float:
-    """The seconds of all rounds, each of which is as long as its slowest run."""
+    """Seconds of all rounds, each as long as its slowest run."""
     rounds = [whole[start : start + size.runs] for start in range(0, len(whole), size.runs)]
     return sum(max(each) for each in rounds)
 
 
 def whole_seconds(deliveries: Iterable[Delivery], shown: Iterable[Call], answer: str) -> list[float]:
-    """From each message to its answer, round by round: the k-th answer of a chat is that of its k-th message."""
+    """Seconds from each message to its answer, by round: the k-th answer of a chat belongs to its k-th message."""
     ends: dict[int, list[float]] = defaultdict(list)
     for call in shown:
         if call.text == answer:
@@ -132,7 +132,7 @@ def whole_seconds(deliveries: Iterable[Delivery], shown: Iterable[Call], answer:
 
 
 def most_at_once(asked: Iterable[Record]) -> int:
-    """How many requests were open at the model in the same moment."""
+    """Most requests that were open at the model at the same time."""
     moments = [(each.started, 1) for each in asked] + [(each.ended, -1) for each in asked if each.ended is not None]
     most = now = 0
     for _, change in sorted(moments):

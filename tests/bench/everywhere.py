@@ -1,4 +1,4 @@
-"""Scenario `platforms-4x25`: one gateway serves four platforms, 25 chats of each at once; beside it Telegram alone."""
+"""Scenario `platforms-4x25`: one gateway with four platforms, 25 concurrent chats each, compared to Telegram only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.bench.timeline import Timing
 
 CHATS = 25
-"""On each platform; Telegram alone has as many as all four together."""
+"""Per platform; Telegram only has as many as all four together."""
 PLATFORMS = 4
 OPEN = {"access": {"dm": "open", "i_accept_public": True}}
 CONNECTED_SECONDS = 60.0
@@ -45,7 +45,7 @@ CONNECTED_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Size:
-    """rounds: of one message from each chat. idle_seconds: before the memory of an idle process is read."""
+    """Size of the scenario. rounds: of one message per chat. idle_seconds: before the idle process's memory is read."""
 
     rounds: int
     idle_seconds: float
@@ -53,7 +53,7 @@ class Size:
 
 @dataclass
 class FourPlatforms(World):
-    """accounts: those besides Telegram."""
+    """A world with four platforms. accounts: those other than Telegram's."""
 
     accounts: Accounts | None = field(default=None, kw_only=True)
 
@@ -76,7 +76,7 @@ class FourPlatforms(World):
 
 @dataclass
 class Scene:
-    """A gateway that is not started yet, and its crowds. simulators: their pids."""
+    """A gateway that is not started yet, and its crowds. simulators: pids."""
 
     world: World
     model: ModelSimulator
@@ -96,7 +96,7 @@ class Scene:
         return Meter(self.pid, (*self.simulators, os.getpid()))
 
     async def play_round(self, number: int) -> None:
-        """Everybody writes at once; returns when all is answered and quiet, or when that took too long."""
+        """Let everyone write at once; return once all is answered and idle, or when that took too long."""
         wanted = await self._showing() + self.people
         await asyncio.gather(*(crowd.say_at_once(SHORT, number) for crowd in self.crowds))
         deadline = time.monotonic() + ROUND_SECONDS
@@ -113,7 +113,7 @@ class Scene:
 
 @dataclass
 class Measured:
-    """What one gateway did. found: by account."""
+    """Measurements of one gateway. found: by account."""
 
     idle: Memory
     after: Memory
@@ -128,7 +128,7 @@ class Measured:
 
 
 async def four_platforms(size: Size) -> Outcome:
-    """All accounts' budgets lifted, as in `chats-N`."""
+    """Measure without the accounts' rate limits, as in `chats-N`."""
     async with _alone() as scene:
         alone = await _measure(scene, size)
     async with _everywhere() as scene:
@@ -146,7 +146,7 @@ async def four_platforms(size: Size) -> Outcome:
 
 
 def figures(four: Measured, alone: Measured, messages: int) -> list[Figure]:
-    """Speed and cost over all platforms, the times of each, and the memory beside that of Telegram alone."""
+    """Speed and cost over all platforms, the times of each, and the memory compared to Telegram only."""
     alone_cpu = Figure("telegram_alone_cpu_per_msg", alone.meter.cpu * 1000 / messages, "ms")
     memory_of_both = [*_memory("", four), *_memory("telegram_alone_", alone)]
     return [*_speed(four, messages), alone_cpu, *_of_each(four), *memory_of_both]
@@ -184,7 +184,7 @@ def _memory(prefix: str, measured: Measured) -> list[Figure]:
 
 
 async def _measure(scene: Scene, size: Size) -> Measured:
-    """Idle, then a warm-up round that does not count, then the rounds."""
+    """Measure the idle process, run a warm-up round that does not count, then the rounds."""
     async with scene.world:
         await asyncio.sleep(size.idle_seconds)
         idle = memory(scene.pid)
@@ -202,7 +202,7 @@ async def _measure(scene: Scene, size: Size) -> Measured:
 
 
 async def _timings(scene: Scene, began: float) -> tuple[dict[str, list[Timing]], list[str]]:
-    """By account, of what was said from that moment on; and a sentence for each answer that is missing or wrong."""
+    """Timings of messages since that moment, by account, and a sentence for each missing or wrong answer."""
     asked = [request for request in requests(await scene.model.completions()) if request.started >= began]
     found, problems = {}, []
     for crowd in scene.crowds:
@@ -251,7 +251,7 @@ async def _everywhere() -> AsyncIterator[Scene]:
 async def _around(
     settings: dict[str, Any], accounts: Accounts | None, on_telegram: int, pids: tuple[int, ...]
 ) -> AsyncIterator[Scene]:
-    """A gateway with so many chats on Telegram and a crowd of CHATS on each of the other accounts."""
+    """A gateway with chats on Telegram and a crowd of CHATS on each of the other accounts."""
     async with (
         SimulatorProcess("tests.simulators.model") as model_process,
         SimulatorProcess(telegram_client.MODULE) as telegram_process,
@@ -265,6 +265,6 @@ async def _around(
             platforms = (OnTelegram.with_people(telegram, on_telegram, 0), *others)
             for platform in platforms:
                 await platform.prepare()
-            # No number twice: they tell the requests at the model apart.
+            # Numbers are unique: they identify the requests to the model.
             crowds = [Crowd(platform, 1 + 1000 * n) for n, platform in enumerate(platforms)]
             yield Scene(world, model, crowds, (model_process.pid, telegram_process.pid, *pids))

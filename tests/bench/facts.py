@@ -1,4 +1,4 @@
-"""What a reader must know of the machine to judge the figures; nothing that tells whose machine it is."""
+"""Facts about the machine that a reader needs to judge the figures; nothing that identifies its owner."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, with a + when files differ from it; None outside a checkout."""
+    """The commit of the source tree, with a + if files differ from it; None outside a checkout."""
     try:
         commit = subprocess.run(
             ["git", "describe", "--always", "--dirty=+"], cwd=REPO_ROOT, capture_output=True, text=True, check=True

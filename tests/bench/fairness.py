@@ -1,8 +1,8 @@
-"""Scenario `fairness`: what one person waits for while another floods the same queue with work that hangs.
+"""Scenario `fairness`: how long one person waits while another floods the same queue with work that hangs.
 
-The four queues as the gateway has them, in this process: downloads, voice messages, documents (in bubblewrap), pages.
-What they wait for (a file server, a transcription service, a converter, a page's helper) takes a fixed time here, so
-that nothing but the wait for a turn is compared.
+The four queues of the gateway, in this process: downloads, voice messages, documents (in bubblewrap), pages. What they
+wait for (a file server, a transcription service, a converter, a page's helper) takes a fixed time here, so that only
+the wait in the queue is compared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from channels.base import Sink
 
     Work = Callable[[str, bool], Awaitable[object]]
-    """Given whose it is and whether it hangs."""
+    """Called with the owner of the work, and whether it hangs."""
 
 ANN, BOB = "memory:1", "memory:2"
 FLOOD = 40
@@ -76,11 +76,11 @@ class _Service:
         return Transcript(words, None)
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds no resources."""
 
 
 async def fairness(rounds: int) -> Outcome:
-    """So many measurements of each queue, alone and beside the flood."""
+    """Measure each queue `rounds` times, without and with the flood."""
     outcome = Outcome(details={"rounds": rounds, "flood": FLOOD})
     with tempfile.TemporaryDirectory(prefix="antler-bench-", ignore_cleanup_errors=True) as name:
         async with _queues(Path(name)) as queues:
@@ -90,10 +90,10 @@ async def fairness(rounds: int) -> Outcome:
 
 
 async def _measured(queue: str, work: Work, rounds: int) -> list[Figure]:
-    await work(BOB, False)  # what is made at the first use
+    await work(BOB, False)  # creates what is created at first use
     idle = await _latencies(work, rounds)
     flood = [asyncio.ensure_future(work(ANN, True)) for _ in range(FLOOD)]
-    await asyncio.sleep(QUICK_SECONDS)  # as many of them are at work as may be
+    await asyncio.sleep(QUICK_SECONDS)  # as many are running as allowed
     try:
         beside = await _latencies(work, rounds)
     finally:
@@ -146,7 +146,7 @@ def _sandboxes(folder: Path) -> Sandboxes:
 
 def _downloads(folder: Path) -> Work:
     async def nothing(events: object) -> None:
-        """Nobody writes here."""
+        """Ignore events: nobody writes here."""
 
     ports = ChannelPorts(publish=nothing, clock=SystemClock(), route=lambda _: Route())
     platform, many = _Platform("memory", ports), 1_000_000_000
@@ -175,7 +175,7 @@ async def _documents(folder: Path, sandboxes: Sandboxes) -> Work:
     files = {}
     for thread, words in (("a" * 32, "hang"), ("b" * 32, "quick")):
         async with sandboxes.borrow(thread):
-            """The folders are there, and belong to who commands run as."""
+            """The folders exist now, owned by the user that runs commands."""
         path = thread_folder(folder / "data", thread) / "uploads" / f"{words}.pdf"
         path.write_bytes(b"%PDF")
         files[words] = thread, InputFile(path=path, name=path.name, mime_type="application/pdf", size=4)

@@ -1,4 +1,4 @@
-"""Figures with their targets, their statistics, and the outcome of a scenario. Pure; used by all others."""
+"""Figures with their targets, statistics, and the outcome of a scenario. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """What a figure should be: at most, or at least, this value."""
+    """The value that a figure should have at most, or at least."""
 
     value: float
     at_least: bool = False
@@ -25,7 +25,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number. value None: it could not be measured, and `reason` says why."""
+    """A measured number. value: None if it could not be measured; `reason` says why."""
 
     name: str
     value: float | None
@@ -49,7 +49,7 @@ class Figure:
 
 @dataclass
 class Outcome:
-    """What a scenario found. details: JSON that explains it. problems: answers missing or wrong; must be none."""
+    """The result of a scenario. details: JSON that explains it. problems: missing or wrong answers; must be empty."""
 
     figures: list[Figure] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` of the values lie, interpolated between two. Raises ValueError for none."""
+    """The value below which `percent` of the values are, interpolated. Raises ValueError if there are none."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -75,14 +75,14 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Raises ValueError for none."""
+    """Raises ValueError if there are no values."""
     if not values:
         raise ValueError("no values")
     return sum(values) / len(values)
 
 
 def slope(points: Iterable[tuple[float, float]]) -> float:
-    """How much y grows per unit of x, by least squares; 0 for fewer than two different x."""
+    """Growth of y per unit of x, by least squares; 0 for fewer than two different x."""
     listed = list(points)
     if not listed:
         return 0.0
@@ -92,7 +92,7 @@ def slope(points: Iterable[tuple[float, float]]) -> float:
 
 
 def busiest_window(moments: Sequence[float], seconds: float) -> int:
-    """The most moments that lie within any window of this length, its later end not included."""
+    """Most moments within any window of this length, which does not include its end."""
     ordered = sorted(moments)
     most = first = 0
     for last, moment in enumerate(ordered):

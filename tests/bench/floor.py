@@ -1,8 +1,8 @@
-"""`python -m tests.bench.floor MODEL_URL KEY TELEGRAM_ROOT TOKEN TURNS`: what the libraries alone cost, as JSON.
+"""`python -m tests.bench.floor MODEL_URL KEY TELEGRAM_ROOT TOKEN TURNS`: the cost of the libraries alone, as JSON.
 
-A child process of scenario `floor`: CPU per turn of the bare libraries against the same simulators, with nothing of
-ours in between. What is below these figures can only be had by leaving a library out. Many turns side by side are
-cheaper than one after the other, since what arrives at once is read at once: so there is a floor for each.
+A child process of scenario `floor`: CPU per turn of the bare libraries against the same simulators, without the
+gateway's code. Lower figures are only possible without one of the libraries. Concurrent turns are cheaper than
+sequential ones, because data that arrives together is read together: so each has its own floor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Found = dict[str, Any]
 
 
 async def cpu_ms(once: Callable[[], Awaitable[Any]], times: int) -> float:
-    """CPU per call, AT_ONCE of them side by side, after a round to warm up."""
+    """CPU per call, with AT_ONCE concurrent calls, after a warm-up round."""
     await asyncio.gather(*(once() for _ in range(AT_ONCE)))
     rounds = max(1, times // AT_ONCE)
     began = time.process_time()
@@ -47,7 +47,7 @@ async def cpu_ms(once: Callable[[], Awaitable[Any]], times: int) -> float:
 
 
 async def alone(once: Callable[[], Awaitable[Any]]) -> tuple[float, list[float]]:
-    """CPU per call, one after the other with a pause as a person makes one, and when each began (monotonic)."""
+    """CPU per call, one after the other with the pauses of a person, and the start of each (monotonic)."""
     spent, began = 0.0, []
     for _ in range(ALONE):
         await asyncio.sleep(PAUSE)
@@ -59,7 +59,7 @@ async def alone(once: Callable[[], Awaitable[Any]]) -> tuple[float, list[float]]
 
 
 async def model_floors(base_url: str, key: str, times: int) -> Found:
-    """A streamed answer of 20 tokens through the SDK, through ChatOpenAI, and in a graph of one node."""
+    """Measure a streamed answer of 20 tokens through the SDK, through ChatOpenAI, and in a graph of one node."""
     client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
     chat = ChatOpenAI(model="sim", base_url=base_url, api_key=lambda: key, max_retries=0, stream_usage=True)
 
@@ -84,7 +84,7 @@ async def model_floors(base_url: str, key: str, times: int) -> Found:
 
 
 def _turn(chat: ChatOpenAI, saver: AsyncSqliteSaver | None) -> Callable[[], Awaitable[None]]:
-    """A turn of a graph with the model as its one node, its tokens streamed; each in a thread of its own."""
+    """A turn of a graph with the model as its only node, its tokens streamed; each in its own thread."""
 
     async def model(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await chat.ainvoke(state["messages"])]}
@@ -107,7 +107,7 @@ def _turn(chat: ChatOpenAI, saver: AsyncSqliteSaver | None) -> Callable[[], Awai
 
 
 async def platform_floors(root: str, token: str, times: int) -> Found:
-    """One message sent through the platform's SDK."""
+    """Measure one message sent through the platform's SDK."""
     request = HTTPXRequest(connection_pool_size=64)
     async with telegram.Bot(token, base_url=f"{root}/bot", request=request) as bot:
 

@@ -1,6 +1,6 @@
-"""Scenario `floor`: runs tests.bench.floor in a process of its own against the simulators.
+"""Scenario `floor`: runs tests.bench.floor in a separate process against the simulators.
 
-Scenario `to-floor`: what the gateway takes against it, in turns, since a machine is not always equally fast.
+Scenario `to-floor`: compares the gateway to it, alternately, because the speed of a machine varies.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ COMPARED = (
     ("cpu_1_chat", "chats-1", "cpu_per_msg", "langgraph_turn_alone", Target(2)),
     ("inbound_p50", "chats-1", "inbound_p50", "request_alone_p50", Target(1.5)),
 )
-"""(name, scenario, its figure, the floor's figure, the aim) of each ratio."""
+"""(name, scenario, its figure, the floor's figure, target) of each ratio."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """How often the floor and the gateway take turns, and how much each does then."""
+    """How often the floor and the gateway alternate, and how much each does then."""
 
     pairs: int
     floor: int
@@ -40,8 +40,8 @@ class Turns:
 
 
 async def floors(turns: int) -> Outcome:
-    """CPU ms of the bare libraries, and ms until a turn's request arrives at the model; a chat is made known first, as
-    only people can begin one."""
+    """Measure CPU ms of the bare libraries, and ms until a turn's request arrives at the model. The chat is created
+    first, because only people can begin one."""
     async with stage(1, {}) as scene:
         await scene.telegram.add_chat(ALICE.dm())
         arguments = (scene.model.base_url, scene.model.api_key, scene.telegram.root, scene.telegram.token, str(turns))
@@ -69,7 +69,7 @@ async def floors(turns: int) -> Outcome:
 
 
 async def to_floor(turns: Turns) -> Outcome:
-    """Medians of the ratios of neighbours: the gateway's figure to the mean of the floors before and after it."""
+    """Measure median ratios: of the gateway's figure to the mean of the floors before and after it."""
     outcome = Outcome()
     floor = [await _figures(outcome, floors(turns.floor))]
     ratios: dict[str, list[float]] = {name: [] for name, *_ in COMPARED}
@@ -85,7 +85,7 @@ async def to_floor(turns: Turns) -> Outcome:
 
 
 async def _figures(whole: Outcome, part: Awaitable[Outcome]) -> dict[str, float]:
-    """The part's figures; its problems are the whole's."""
+    """The part's figures; adds its problems to the whole."""
     found = await part
     whole.problems += found.problems
     return {figure.name: figure.value for figure in found.figures if figure.value is not None}

@@ -1,4 +1,4 @@
-"""Reads CPU time, memory and handles of a process from the outside. Used by the scenarios on the gateway."""
+"""Reads CPU time, memory and handles of a process from outside."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 MEGABYTE = 1024 * 1024
-# Linux's clock id for the CPU time of a whole process (clock_getcpuclockid(3)): exact, where /proc counts in 10 ms.
+# Linux's clock id for the CPU time of a process (clock_getcpuclockid(3)): exact, while /proc has steps of 10 ms.
 _PROCESS_CPU_CLOCK = 2
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time that a process used so far, ended threads included."""
+    """User and system time of a process so far, including ended threads."""
     return time.clock_gettime((~pid << 3) | _PROCESS_CPU_CLOCK)
 
 
 def cpu_by_thread(pid: int) -> dict[int, float]:
-    """User and system seconds of each thread that lives, by its id; in steps of 10 ms."""
+    """User and system seconds of each live thread, by id; in steps of 10 ms."""
     return {thread.id: thread.user_time + thread.system_time for thread in psutil.Process(pid).threads()}
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident and proportional set size in MB. Shared pages count in full in the first, by share in the second."""
+    """Resident and proportional set size in MB. Shared pages count fully in the first, proportionally in the second."""
 
     rss: float
     pss: float
@@ -49,7 +49,7 @@ def handles(pid: int) -> tuple[int, int]:
 
 @dataclass
 class Watch:
-    """The highest memory seen while a load ran."""
+    """The highest memory measured during a load."""
 
     peaks: list[Memory] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class Watch:
 
 @contextlib.asynccontextmanager
 async def watching(pid: int, every: float = 0.5) -> AsyncIterator[Watch]:
-    """Look at the memory of a process at the start, every so many seconds, and at the end."""
+    """Measure the memory of a process at the start, every `every` seconds, and at the end."""
     watch = Watch([memory(pid)])
 
     async def look() -> None:
@@ -79,9 +79,9 @@ async def watching(pid: int, every: float = 0.5) -> AsyncIterator[Watch]:
 
 @dataclass
 class Meter:
-    """CPU time of the gateway, and how much of the machine went to processes that have no part in the measurement.
+    """CPU time of the gateway, and the machine's share used by processes outside the measurement.
 
-    others: the pids of the simulators and of this process. A high foreign share makes times and rates doubtful.
+    others: the pids of the simulators and of this process. A high foreign share makes times and rates unreliable.
     """
 
     gateway: int
@@ -97,7 +97,7 @@ class Meter:
         self._own, self.cpu = self._all(), cpu_seconds(self.gateway)
 
     def end(self) -> None:
-        """From here on `cpu` is what the gateway used since `begin`, in seconds."""
+        """Set `cpu` to the gateway's CPU seconds since `begin`."""
         self.cpu = cpu_seconds(self.gateway) - self.cpu
         capacity = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
         foreign = (_machine_busy() - self._busy) - (self._all() - self._own)

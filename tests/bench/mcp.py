@@ -1,4 +1,4 @@
-"""Scenario `mcp-200`: what the tools of MCP servers cost in each prompt and turn, with tool_search and without."""
+"""Scenario `mcp-200`: the cost of MCP servers' tools per prompt and turn, with and without tool_search."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TURN_SECONDS = 30.0
 CHARACTERS_PER_TOKEN = 4
 MODES = {"without_servers": None, "tool_search_off": "off", "tool_search_on": "on"}
 SHARE = 0.2
-"""What is left of the tools' prompt tokens with tool_search, at most."""
+"""Largest share of the tools' prompt tokens that may remain with tool_search."""
 
 
 async def many_tools(tools: int, turns: int) -> Outcome:
-    """Tokens of the first prompt and CPU of a turn, for a server with so many tools and for none."""
+    """Measure tokens of the first prompt and CPU of a turn, with a server of this many tools and without one."""
     outcome = Outcome(details={"tools": tools, "turns": turns, "tokens": "characters of the request / 4"})
     tokens: dict[str, float] = {}
     for mode, search in MODES.items():
@@ -71,6 +71,6 @@ def _tokens(record: Record) -> float:
 async def _turn(scene: Stage, number: int) -> bool:
     person = scene.people[0]
     await scene.say_at_once([person], lambda _: f"{SHORT.text} {label(person.id, number)}")
-    answered = await scene.until_shown(SHORT.answer, number + 2, TURN_SECONDS)  # the warm-up's answer is there too
+    answered = await scene.until_shown(SHORT.answer, number + 2, TURN_SECONDS)  # counts the warm-up's answer too
     await scene.until_quiet(0.05)
     return answered

@@ -1,8 +1,8 @@
-"""`python -m tests.bench.monitoring`: what the HTTP listener and the events of the log cost.
+"""`python -m tests.bench.monitoring`: the cost of the HTTP listener and of log events.
 
-Real processes of `antler run` with the terminal and the demo model, each measured once it is idle: with `http.listen`
-and without. The log is measured by itself, as a gateway sets it up: an event of an answer, formatted, redacted, written
-to the error stream and to the file.
+Real processes of `antler run` with the terminal and the demo model, each measured once it is idle: with and without
+`http.listen`. The log is measured separately, configured as by a gateway: an event of an answer, formatted, redacted,
+written to the error stream and to the file.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ print(time.process_time() - began, pages() - before)
 
 
 def imported() -> tuple[float, float]:
-    """Seconds of CPU and MB that the listener's modules take on top of a gateway's."""
+    """CPU seconds and MB that the listener's modules add to a gateway's."""
     found = [subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True) for _ in range(RUNS)]
     figures = [tuple(map(float, each.stdout.split())) for each in found]
     return median(seconds for seconds, _ in figures), median(size for _, size in figures)
 
 
 def idle(*, listens: bool) -> tuple[float, float, float]:
-    """Seconds of CPU until it is idle, RSS in MB, and milliseconds of CPU for one look at /metrics (0 without)."""
+    """CPU seconds until it is idle, RSS in MB, and CPU milliseconds per request of /metrics (0 without listener)."""
     with tempfile.TemporaryDirectory() as folder:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port: int = free.getsockname()[1]
@@ -69,7 +69,7 @@ def idle(*, listens: bool) -> tuple[float, float, float]:
 
 
 def _until_idle(pid: int) -> None:
-    """Until it spends next to nothing for two seconds."""
+    """Wait until it uses almost no CPU for two seconds."""
     before = -1.0
     while (now := _cpu(pid)) - before > 0.03 or now < 0.5:
         before = now
@@ -86,7 +86,7 @@ def _rss(pid: int) -> float:
 
 
 def event(format_name: str) -> float:
-    """Microseconds of CPU of one event of the log."""
+    """CPU microseconds of one log event."""
     log = logging.getLogger("bot.bench")
     about: dict[str, Any] = {"event": "run_ended", "account": "telegram", "conversation": "telegram:-1001234"}
     about |= {"run": "4f1c" * 8, "person": "telegram:42", "model": "main", "state": "success"}
@@ -95,7 +95,7 @@ def event(format_name: str) -> float:
         stderr, sys.stderr = sys.stderr, nowhere
         try:
             redact = Redactor(SECRETS)
-            logs.configure("info", format_name, redact)  # type: ignore[arg-type]  # one of its two
+            logs.configure("info", format_name, redact)  # type: ignore[arg-type]  # one of the two formats
             logs.keep(Path(folder), format_name, redact)  # type: ignore[arg-type]
             began = time.process_time()
             for number in range(EVENTS):
@@ -109,7 +109,7 @@ def event(format_name: str) -> float:
 
 
 def counted() -> float:
-    """Microseconds of CPU for a figure of a histogram."""
+    """CPU microseconds of one observation of a histogram."""
     waits = Durations()
     began = time.process_time()
     for number in range(EVENTS):
@@ -118,7 +118,7 @@ def counted() -> float:
 
 
 def main() -> None:
-    """Print all of it."""
+    """Print all figures."""
     seconds, size = imported()
     print(f"modules of the listener, on top of a gateway's: {seconds:.2f} s of CPU, {size:.1f} MB")
     for listens in (False, True):

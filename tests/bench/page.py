@@ -1,6 +1,6 @@
-"""Scenario `page`: what the page costs where nobody looks, once it was opened, and while 200 readers follow answers.
+"""Scenario `page`: the cost of the page without visitors, once opened, and while 200 readers follow answers.
 
-Scenario `first-paint`: how soon a browser shows it.
+Scenario `first-paint`: time until a browser shows it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from tests.bench.timeline import Timing
 
 ON_TELEGRAM, ON_PAGE, READERS = 25, 25, 200
-"""Chats that are answered at the same time on each, and streams, shared out among the chats of the page."""
+"""Chats answered concurrently on each, and streams, distributed among the chats of the page."""
 SESSIONS = 4
-"""Of the readers: one has 200 requests at once."""
+"""Sessions of the readers: one may have 200 concurrent requests."""
 FIRST_PAGE_CHAT = 9_000_001
-"""Numbers in the questions of the page's chats, which no chat of Telegram has."""
+"""First number for the questions of the page's chats; no Telegram chat has one so high."""
 LOOK_SECONDS = 0.2
 MOST_MEMORY, MOST_START, SLOWER, FIRST_PAINT = Target(25), Target(0.3), Target(1.05), Target(1)
 _LOADED = re.compile(r'(?:href|src)="(/static/[^"]+)"')
@@ -47,15 +47,15 @@ FINAL = b'"final":true'
 
 @dataclass(frozen=True)
 class Looks:
-    """pairs: of starts without and with the page, and of rounds without and with readers. idle_seconds: before memory
-    is read."""
+    """Size of the scenario. pairs: of starts without and with the page, and of rounds without and with readers.
+    idle_seconds: before memory is read."""
 
     pairs: int
     idle_seconds: float
 
 
 async def page_cost(looks: Looks) -> Outcome:
-    """The cost of its being there, then that of many who read."""
+    """Measure the cost of the page's presence, then that of many readers."""
     outcome = await _presence(looks)
     with_readers = await _readers(looks.pairs)
     outcome.figures += with_readers.figures
@@ -64,11 +64,11 @@ async def page_cost(looks: Looks) -> Outcome:
     return outcome
 
 
-# There, and opened once.
+# Presence, and the first visit.
 
 
 async def _presence(looks: Looks) -> Outcome:
-    """Starts without and with the page take turns on the same data, after one of each that does not count."""
+    """Measure starts without and with the page, alternately on the same data, after one of each as a warm-up."""
     seconds: dict[bool, list[float]] = {False: [], True: []}
     used: dict[bool, list[Memory]] = {False: [], True: []}
     opened: list[Memory] = []
@@ -106,7 +106,7 @@ async def _presence(looks: Looks) -> Outcome:
 
 
 async def _opened(scene: Stage) -> float:
-    """Seconds of somebody's first visit, from the request for the page until all that it loads is there."""
+    """Seconds of a first visit, from the request for the page until everything is loaded."""
     async with _visitor(scene) as client:
         began = time.monotonic()
         shown = await client.get("/")
@@ -124,7 +124,7 @@ def _http() -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def _visitor(scene: Stage) -> AsyncIterator[httpx.AsyncClient]:
-    """Who has opened a link of this machine, and sends what the pages send along."""
+    """A client that has opened a sign-in link, and sends the headers that the pages send."""
     async with connection(scene.world.data_dir) as (reader, writer):
         link: str = (await ask(reader, writer, "signin", do="link"))["text"]
     root, _, code = link.rpartition("/signin/")
@@ -135,7 +135,7 @@ async def _visitor(scene: Stage) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-# Seen in a browser.
+# In a browser.
 
 PAINTED = """async () => {
     let [painted] = performance.getEntriesByName("first-contentful-paint");
@@ -145,12 +145,12 @@ PAINTED = """async () => {
     }).observe({ type: "paint", buffered: true }));
     return painted.startTime;
 }"""
-"""Milliseconds from the beginning of the navigation to the first text or picture, by the browser's own clock."""
+"""Milliseconds from the start of navigation to the first text or image, by the browser's clock."""
 
 
 async def first_paint(loads: int) -> Outcome:
-    """Of a gateway that runs, each page in a fresh browser profile, so that nothing of it is kept; the start page once
-    more in the same profile."""
+    """Measure a running gateway: each page in a fresh browser profile, so that nothing is cached; the start page also
+    again in the same profile."""
     from tests.browser.conftest import CHROMIUM, missing
 
     if reason := missing():
@@ -189,12 +189,12 @@ async def first_paint(loads: int) -> Outcome:
     return Outcome([*figures, Figure("chat_slowest", max(found["chat"]), "s")], {"loads": loads, "chromium": version})
 
 
-# Read by many.
+# Many readers.
 
 
 @dataclass
 class Reader:
-    """One open stream. finals: how often a message that is whole came; taken: bytes after the snapshot."""
+    """An open stream. finals: number of complete messages received; taken: bytes after the snapshot."""
 
     finals: int = 0
     taken: int = 0
@@ -203,7 +203,7 @@ class Reader:
     _rest: bytes = field(default=b"", repr=False)
 
     async def open(self, client: httpx.AsyncClient, chat: str) -> None:
-        """Returns once the snapshot is there: what counts comes later."""
+        """Open the stream; return once the snapshot has arrived, which is not counted."""
         reader, self._writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
         head = f"GET /api/conversations/{chat}/events HTTP/1.1\r\nHost: {client.base_url.netloc.decode()}\r\n"
         self._writer.write(f"{head}Cookie: {COOKIE}={client.cookies[COOKIE]}\r\n\r\n".encode())
@@ -232,7 +232,7 @@ class Reader:
 
 @dataclass
 class Round:
-    """What one round of all chats at once took. cpu: of the gateway, in seconds."""
+    """Results of one round of all chats at once. cpu: of the gateway, in seconds."""
 
     found: list[Timing]
     cpu: float
@@ -241,8 +241,8 @@ class Round:
 
 
 async def _readers(pairs: int) -> Outcome:
-    """Rounds without and with readers take turns, each pair in the other order; the answers that are compared are those
-    of the chats on Telegram, as the platform saw them."""
+    """Measure rounds without and with readers alternately, reversing the order with each pair. The compared answers are
+    those of the Telegram chats, as the platform saw them."""
     rounds: dict[bool, list[Round]] = {False: [], True: []}
     problems: list[str] = []
     async with (
@@ -278,7 +278,7 @@ async def _readers(pairs: int) -> Outcome:
 
 
 def _compared(rounds: dict[bool, list[Round]]) -> list[Figure]:
-    """The answers without and with readers, and the median over the pairs of rounds of how much slower they are."""
+    """Figures of the answers without and with readers, and the median slowdown over the pairs of rounds."""
     figures: list[Figure] = []
     for name, read in (("alone", False), ("read", True)):
         found = [timing for each in rounds[read] for timing in each.found]
@@ -301,7 +301,7 @@ def _cpu(rounds: Sequence[Round]) -> float:
 
 @contextlib.asynccontextmanager
 async def _reading(visitors: Sequence[httpx.AsyncClient], chats: Sequence[str]) -> AsyncIterator[list[Reader]]:
-    """As many readers as there are to be, of these chats; none without chats."""
+    """Open the readers of these chats; none without chats."""
     readers = [Reader() for _ in range(READERS if chats else 0)]
     try:
         for number, reader in enumerate(readers):
@@ -319,7 +319,7 @@ async def _round(
     readers: Sequence[Reader],
     problems: list[str],
 ) -> Round:
-    """Everybody writes at once, on Telegram and on the page; returns when all is answered and quiet."""
+    """Let everyone write at once, on Telegram and on the page; return once all is answered and idle."""
     before = await scene.telegram.count_showing(LONG.answer)
     after = max((update.update_id for update in await scene.telegram.deliveries()), default=0)
     crowd, meter = scene.people[:ON_TELEGRAM], scene.meter()
@@ -355,7 +355,7 @@ async def _round(
 
 
 async def _until_idle(client: httpx.AsyncClient) -> None:
-    """Until nothing is answered any more, on the page too."""
+    """Wait until no answers are in progress, on the page either."""
     async with asyncio.timeout(ROUND_SECONDS):
         while True:
             told = (await client.get("/api/turns", params={"everybody": "true"})).json()
@@ -365,7 +365,7 @@ async def _until_idle(client: httpx.AsyncClient) -> None:
 
 
 async def _until_read(readers: Sequence[Reader]) -> int:
-    """How many readers have not seen a whole answer, once the last has had time for it."""
+    """Number of readers that have not received a whole answer, after the last has had time for it."""
     deadline = time.monotonic() + ROUND_SECONDS
     while True:
         missing = sum(not reader.finals for reader in readers)

@@ -1,4 +1,4 @@
-"""Draws the soak's figure from its JSON. matplotlib is imported here and nowhere else."""
+"""Draws the soak's figure from its JSON. Only this module imports matplotlib."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STYLE: Any = {
     "axes.edgecolor": PALE,
     "xtick.color": PALE,
     "ytick.color": PALE,
-    "svg.hashsalt": "antler",  # the same data gives the same file
+    "svg.hashsalt": "antler",  # the same data produces the same file
 }
 _PANELS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ("Memory, MB", (("rss", "RSS", BLUE), ("pss", "PSS", GREEN))),
@@ -68,7 +68,7 @@ def _panel(axes: Axes, title: str) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    """On the title's line, so that it never lies over the data."""
+    """Put the legend on the title's line, so that it never covers the data."""
     axes.legend(
         loc="lower right",
         bbox_to_anchor=(1.0, 0.98),

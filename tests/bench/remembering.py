@@ -1,6 +1,6 @@
-"""Scenario `memory`: what an update of a full memory costs, and what being told of it costs each thread and turn.
+"""Scenario `memory`: the cost of updating a full memory, and of including it in each thread and turn.
 
-The agent's own code, in this process, with its files on the disk and the simulated model in a process of its own.
+The agent's own code runs in this process, with files on disk and the simulated model in a separate process.
 Tokens are counted as the agent counts them (harness/memory/telling.py).
 """
 
@@ -65,7 +65,7 @@ ANSWER: dict[str, Any] = {
 
 @dataclass
 class Kept:
-    """The memory of everybody, as the gateway reads it: from its file at each turn."""
+    """The same memory for everyone, read from its file at each turn, as by the gateway."""
 
     store: MemoryStore
 
@@ -78,7 +78,7 @@ class Kept:
 
 @dataclass
 class Measured:
-    """CPU ms of this process, by what was done."""
+    """CPU ms of this process, by kind of work."""
 
     update: list[float] = field(default_factory=list)
     told: list[float] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Measured:
 
 
 def full_memory() -> Memory:
-    """As large as the defaults let one become, with facts of an ordinary length."""
+    """A memory as large as the defaults allow, with facts of ordinary length."""
     now = SystemClock().now() - timedelta(days=3)
     facts = tuple(
         Fact(
@@ -104,7 +104,7 @@ def full_memory() -> Memory:
 
 
 def turns() -> list[Exchange]:
-    """What was said since the last update."""
+    """The exchanges since the last update."""
     said = (
         Said(role="person", text="Tomorrow we plan the garden, please keep that short. " * 3, name="Ann"),
         Said(role="agent", text="Here is a plan in five steps, with sources. " * 12),
@@ -127,7 +127,7 @@ def turns() -> list[Exchange]:
 
 
 async def memory_cost(rounds: int) -> Outcome:
-    """rounds: of updates, and of turns of either kind."""
+    """Measure the costs. rounds: of updates, and of turns of either kind."""
     known, measured = full_memory(), Measured()
     async with SimulatorProcess("tests.simulators.model") as process, ModelSimulator(process.port) as model:
         await model.script("Answer with one JSON object", [Say(text=json.dumps(ANSWER))], match="contains")
@@ -164,7 +164,7 @@ def _figures(known: Memory, measured: Measured, update: Record, asked: Sequence[
 
 
 def _fixed(body: dict[str, Any]) -> int:
-    """What all requests of an agent begin with: cached by providers."""
+    """Tokens of the common beginning of all requests of an agent, which providers cache."""
     return tokens(body["messages"][0]["content"]) + tokens(json.dumps(body.get("tools", [])))
 
 
@@ -194,7 +194,7 @@ async def _update(harness: HarnessRunner, known: Memory) -> float:
 
 
 async def _turn(harness: HarnessRunner, number: int) -> float:
-    """The first turn of a thread, in which the memory is told."""
+    """CPU ms of the first turn of a thread, which includes the memory."""
     ctx = RunContext(
         thread_id=f"thread-{number}",
         run_id=f"{number:032x}",
@@ -216,7 +216,7 @@ async def _turn(harness: HarnessRunner, number: int) -> float:
 
 @contextlib.asynccontextmanager
 async def _harness(model: ModelSimulator, known: Memory | None) -> AsyncIterator[HarnessRunner]:
-    """known: None: without memory."""
+    """An agent. known: its memory; None: without one."""
     values = {"name": "main", "model": "sim", "base_url": model.base_url, "api_key": model.api_key}
     with tempfile.TemporaryDirectory(prefix="antler-bench-") as folder:
         store = FileMemoryStore(Path(folder) / "users")

@@ -1,5 +1,5 @@
-"""Scenario `postgres`: where PostgreSQL is the limit. The statements of a gateway and its workers are taken down while
-people talk, and then sent to the server alone, as fast as it takes them, by several such groups at once."""
+"""Scenario `postgres`: the load at which PostgreSQL is the limit. Records the statements of a gateway and its workers
+while people talk, and then sends them to the server alone as fast as possible, as several such groups at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TIME, DATABASE, SESSION, MESSAGE, DETAIL = 0, 2, 5, 13, 14
 SENT = re.compile(r"(?:statement|execute [^:]*): (.*)", re.DOTALL)
 PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')")
 RATE, CHATS, AT_ONCE = 3.0, 32, 16
-"""Messages a second, from so many chats, with so many answers at once in each of two workers."""
+"""Messages per second, number of chats, and concurrent answers in each of two workers."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Step:
 
 
 async def postgres(groups: tuple[int, ...], seconds: float) -> Outcome:
-    """groups: how many at once, each on a database of its own, one such round after the other. seconds: of talk that
-    is taken down."""
+    """Measure the throughput. groups: number of concurrent groups in each round, each with its own database. seconds:
+    of recorded talk."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="antler-statements-") as folder:
-        os.chmod(folder, 0o777)  # the server's user writes there
+        os.chmod(folder, 0o777)  # for the server's user
         with PostgresServer(options=f"{SERVER} {LOG.format(folder=folder)}") as server:
             async with stage(CHATS, merged(SETTINGS, {"limits": {"concurrent_runs": AT_ONCE}})) as scene:
                 cluster = Cluster(scene.world, server, 2)
@@ -95,7 +95,7 @@ async def _round(server: PostgresServer, file: Path, places: list[str], said: in
     ]
     told = [json.loads((await process.communicate())[0]) for process in processes]
     used = with_children(server.pid) - before
-    # Importing and connecting does not count; they begin and end at about the same time.
+    # Imports and connecting do not count; all begin and end at about the same time.
     seconds, name = max(each["seconds"] for each in told), f"{len(places)}"
     outcome.figures += [
         Figure(f"{name}/msgs_per_s", said * len(places) / seconds, "/s"),
@@ -108,7 +108,7 @@ async def _round(server: PostgresServer, file: Path, places: list[str], said: in
 
 
 def taken_down(folder: Path, database: str, since: datetime, until: datetime) -> list[list[Step]]:
-    """What each session sent in that time, and before it what it listens to."""
+    """The statements of each session in that time, preceded by its LISTEN statements."""
     sessions: dict[str, list[Step]] = {}
     for file in folder.glob("*.csv"):
         with file.open(newline="") as lines:
@@ -129,7 +129,7 @@ def taken_down(folder: Path, database: str, since: datetime, until: datetime) ->
 
 
 async def replay(sessions: list[list[Step]], place: str) -> dict[str, Any]:
-    """Send what was taken down, in the order of each session and as fast as the server takes it."""
+    """Send the recorded statements, in the order of each session and as fast as the server accepts them."""
     ready = asyncio.Barrier(len(sessions) + 1)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_session(steps, place, ready)) for steps in sessions]
@@ -140,7 +140,7 @@ async def replay(sessions: list[list[Step]], place: str) -> dict[str, Any]:
 
 
 async def _session(steps: list[Step], place: str, ready: asyncio.Barrier) -> int:
-    """Returns how many statements were refused."""
+    """Send one session; return the number of refused statements."""
     refused = 0
     async with await psycopg.AsyncConnection.connect(place, autocommit=True) as connection:
         cursor = psycopg.AsyncRawCursor(connection)

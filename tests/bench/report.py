@@ -1,4 +1,4 @@
-"""Turns the bench's JSON into the table for the terminal and into the Markdown tables of the docs. Pure."""
+"""Converts the bench's JSON to the table for the terminal and to the Markdown tables of the docs. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SINGLE = (
     "soak",
 )
 SIDE_BY_SIDE = ("sandboxes", "workers", "postgres")
-"""Their figures are named COLUMN/WHAT."""
+"""Scenarios whose figures are named COLUMN/WHAT."""
 
 _MARKERS = "<!-- bench:{name} -->\n{body}\n<!-- end of bench:{name} -->"
 _BLOCK = re.compile(r"<!-- bench:(?P<name>[\w-]+) -->\n.*?<!-- end of bench:(?P=name) -->", re.DOTALL)
 
 
 def merged(documents: Iterable[Document]) -> Document:
-    """One document with the scenarios of all; a later one's scenario replaces an earlier one's."""
+    """Combine the scenarios of all documents; later ones replace earlier ones."""
     result: Document = {"machine": {}, "quick": False, "scenarios": {}}
     for document in documents:
         result["machine"] = result["machine"] or document["machine"]
@@ -46,7 +46,7 @@ def merged(documents: Iterable[Document]) -> Document:
 
 
 def summary(document: Document) -> str:
-    """All figures as a table for people, and then what went wrong."""
+    """All figures as a table for people, followed by the problems."""
     rows = [("scenario", "figure", "value", "target", "")]
     for scenario, found in document["scenarios"].items():
         for name, figure in found["figures"].items():
@@ -62,7 +62,7 @@ def summary(document: Document) -> str:
 
 
 def sections(document: Document) -> dict[str, str]:
-    """The Markdown of each part of the docs that the document has figures for, by its marker's name."""
+    """The Markdown of each part of the docs for which the document has figures, by marker name."""
     scenarios = document["scenarios"]
     found = {"machine": _machine(document), "targets": _targets(scenarios)}
     columns = [name for name in CHATS if name in scenarios]
@@ -75,7 +75,7 @@ def sections(document: Document) -> dict[str, str]:
 
 
 def markdown(document: Document) -> str:
-    """All sections, one after the other, between their markers."""
+    """All sections in order, between their markers."""
     return "\n\n".join(_MARKERS.format(name=name, body=body) for name, body in sections(document).items())
 
 
@@ -121,7 +121,7 @@ def _side_by_side(columns: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _columns(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Figures that are named COLUMN/WHAT, for `_side_by_side`."""
+    """Figures named COLUMN/WHAT, for `_side_by_side`."""
     columns: dict[str, dict[str, Any]] = {}
     for name, figure in figures.items():
         column, _, what = name.partition("/")
@@ -134,7 +134,7 @@ def _one_by_one(figures: Mapping[str, Any]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1) -> str:
-    """The first `names` columns are words; the others are numbers, to the right."""
+    """A Markdown table. The first `names` columns are text; the others are numbers, aligned right."""
     lines = [head, ["---" if column < names else "---:" for column in range(len(head))], *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

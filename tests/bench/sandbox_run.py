@@ -1,7 +1,7 @@
-"""`python -m tests.bench.sandbox_run`: measures one provider of sandboxes, in the process that is its gateway.
+"""`python -m tests.bench.sandbox_run`: measures one sandbox provider, in the process that acts as its gateway.
 
-A child of scenario `sandboxes`, so that it can be another user. It reads `Orders` from a line; says HOLD whenever the
-memory of what it keeps running is to be read, and goes on after a line; in the end it says its `Findings`.
+A child process of scenario `sandboxes`, so that it can be another user. It reads `Orders` from a line, prints HOLD
+when the memory of its processes is to be read, continues after another line, and finally prints its `Findings`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     Work = Callable[[], Awaitable[object]]
 
 BARE = "bare"
-"""In place of a provider: `bash -c true` by subprocess, held by nothing."""
+"""Instead of a provider: `bash -c true` by subprocess, without a sandbox."""
 HOLD = "hold"
 TREE_FILES = 100
 TEXT = "".join(f"line {number} of a file that is searched through\n" for number in range(100))
 PAUSE_SECONDS = 0.25
-"""Between two commands of an agent there is at least a model's answer."""
+"""Pause between two commands, in which an agent waits at least for the model."""
 _COMMAND_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Size:
-    """How often what is done; none of it goes on for longer than `seconds`. threads: how many have a sandbox at a time,
-    and in each of `rounds` one command."""
+    """Number of repetitions; no measurement takes longer than `seconds`. threads: number with a sandbox at the same
+    time, with one command each per round."""
 
     threads: int
     commands: int
@@ -54,7 +54,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Orders:
-    """data: a folder that is the process's own. settings: the section `sandbox`; {} for BARE."""
+    """Instructions for the child. data: the process's own folder. settings: the section `sandbox`; {} for BARE."""
 
     data: str
     settings: dict[str, Any]
@@ -63,7 +63,7 @@ class Orders:
 
 @dataclass
 class Findings:
-    """times: milliseconds of each kind of work. values: what is one number. unavailable: why nothing was measured."""
+    """Results. times: milliseconds of each kind of work. values: single numbers. unavailable: why there are none."""
 
     times: dict[str, list[float]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
@@ -72,9 +72,9 @@ class Findings:
 
 
 async def measure(provider: SandboxProvider, size: Size, hold: Callable[[], Awaitable[None]]) -> Findings:
-    """Start the provider, measure, shut it down. hold: awaited without sandboxes, and with all of them idle.
+    """Start the provider, measure, and shut it down. hold: awaited without sandboxes, and with all of them idle.
 
-    Raises RuntimeError where something gave a wrong result, and what the provider raises.
+    Raises RuntimeError for a wrong result, and the provider's errors.
     """
     found = Findings()
     try:
@@ -86,7 +86,7 @@ async def measure(provider: SandboxProvider, size: Size, hold: Callable[[], Awai
         sandboxes = await asyncio.gather(*map(provider.acquire, threads))
         works = [_true(sandbox) for sandbox in sandboxes]
         await asyncio.gather(*(work() for work in works))
-        await asyncio.sleep(PAUSE_SECONDS)  # What is prepared for the next command is a part of an idle sandbox.
+        await asyncio.sleep(PAUSE_SECONDS)  # Preparations for the next command are part of an idle sandbox.
         await hold()
         await _commands(found, works, size)
         await _file_work(found, sandboxes[0], size)
@@ -118,7 +118,7 @@ def _true(sandbox: Sandbox) -> Work:
 
 
 async def _commands(found: Findings, works: Sequence[Work], size: Size) -> None:
-    """Each command has a bare one beside it: what else the machine does meanwhile slows both."""
+    """Measure each command together with a bare one, so that other load on the machine affects both."""
     found.times |= {"command": [], "bare": [], "after_pause": []}
     until = time.monotonic() + size.seconds
     for _ in range(size.commands):
@@ -138,7 +138,7 @@ async def _commands(found: Findings, works: Sequence[Work], size: Size) -> None:
 
 
 async def _rate(works: Sequence[Work], rounds: int, most_seconds: float) -> tuple[int, float, float]:
-    """All side by side, again and again: how often in all, in how many seconds, and CPU seconds of this process."""
+    """Repeat all works concurrently; return the total number, the seconds, and the CPU seconds of this process."""
     done = 0
     until = time.monotonic() + most_seconds
 
@@ -177,7 +177,7 @@ def _good(result: object) -> None:
 
 
 async def _fresh(found: Findings, provider: SandboxProvider, size: Size) -> None:
-    """A sandbox that never was, with its first command; and the same again after its release."""
+    """Measure the first command in a new sandbox, and in the same one after its release."""
     until = time.monotonic() + size.seconds
     for number in range(size.fresh):
         thread = f"fresh{number}"

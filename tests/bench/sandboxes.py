@@ -1,6 +1,6 @@
-"""Scenario `sandboxes`: what a command and a file cost with each provider that works on this machine.
+"""Scenario `sandboxes`: the cost of a command and a file with each provider that works on this machine.
 
-A figure is named PROVIDER/WHAT. The floor is `bash -c true`, started by the gateway itself and held by nothing.
+Figures are named PROVIDER/WHAT. The floor is `bash -c true`, started by the gateway itself without a sandbox.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 FULL = Size(threads=20, commands=100, pauses=8, rounds=10, fresh=8, files=100, seconds=2.5)
 QUICK = Size(threads=8, commands=15, pauses=2, rounds=2, fresh=1, files=15, seconds=0.7)
 _SECONDS = 120.0
-"""A provider that takes longer hangs; `Size.seconds` bounds the others."""
+"""Time after which a provider counts as hanging; `Size.seconds` limits the others."""
 _LONGEST_LINE = 1 << 20
 _NOT_READABLE = "only root may read the memory of what the gateway keeps running"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A provider and who runs the gateway. as_root: True: root only; False: an ordinary user; None: whoever we are.
+    """A provider and the gateway's user. as_root: True: root only; False: an ordinary user; None: the current user.
 
-    target: milliseconds of a trivial command, half of them.
+    target: median milliseconds of a trivial command.
     """
 
     name: str
@@ -75,7 +75,7 @@ SUBJECTS = (
 
 @dataclass
 class Measured:
-    """findings: of the child. held: MB of what the provider keeps running, without sandboxes and with `threads`."""
+    """Measurements of a provider. held: MB of its running processes, without sandboxes and with `threads` of them."""
 
     findings: Findings
     held: list[float | None]
@@ -83,7 +83,7 @@ class Measured:
 
 
 async def sandboxes(size: Size, subjects: Sequence[Subject] = SUBJECTS) -> Outcome:
-    """One after the other; one that is not there has a figure that says why."""
+    """Measure the providers in turn; an unavailable one has a figure with the reason."""
     outcome = Outcome(details={"size": asdict(size)})
     for subject in subjects:
         load, began = round(os.getloadavg()[0], 2), time.monotonic()
@@ -107,7 +107,7 @@ async def sandboxes(size: Size, subjects: Sequence[Subject] = SUBJECTS) -> Outco
 
 
 def figures(subject: Subject, measured: Measured) -> list[Figure]:
-    """What was measured of one provider; only its latency, with the reason, if it is not there."""
+    """Figures of one provider; if it is unavailable, only its latency, with the reason."""
     found = measured.findings
     target = Target(subject.target) if subject.target is not None else None
     if found.unavailable:
@@ -127,7 +127,7 @@ def _rates(values: dict[str, float]) -> Iterable[tuple[str, float]]:
 
 
 def _ratios(subject: Subject, found: Findings) -> list[Figure]:
-    """To the bare commands between its own, and to its target."""
+    """Ratios to the bare commands between its own, and to its target."""
     median = percentile(found.times["command"], 50)
     shown = []
     if subject.provider != BARE:
@@ -138,7 +138,7 @@ def _ratios(subject: Subject, found: Findings) -> list[Figure]:
 
 
 def _memory(held: list[float | None], threads: int) -> list[Figure]:
-    """PSS of a sandbox in which nothing runs, and of what there is without any."""
+    """PSS of an idle sandbox, and of the processes without any sandbox."""
     if not held:
         return []
     empty, full = held  # in this order, see `sandbox_run.measure`
@@ -151,7 +151,7 @@ def _memory(held: list[float | None], threads: int) -> list[Figure]:
 
 
 async def _measured(subject: Subject, size: Size) -> Measured:
-    """Raises DaemonMissing, PermissionError; RuntimeError and TimeoutError for a measurement that failed."""
+    """Measure a provider. Raises DaemonMissing, PermissionError; RuntimeError, TimeoutError for a failed attempt."""
     if subject.as_root and os.geteuid() != 0:
         raise PermissionError("Antler has to run as root for it")
     with contextlib.ExitStack() as stack:
@@ -183,7 +183,7 @@ def _command(user: int) -> list[str]:
 
 
 async def _listen(process: asyncio.subprocess.Process, orders: Orders, mark: str) -> Measured:
-    """Read the child's memory whenever it holds, and then what it found. mark: in the arguments of a daemon's parts."""
+    """Read the child's memory at each HOLD, then its findings. mark: in the arguments of a daemon's processes."""
     assert process.stdin is not None
     assert process.stdout is not None
     held: list[float | None] = []
@@ -202,7 +202,7 @@ async def _listen(process: asyncio.subprocess.Process, orders: Orders, mark: str
 
 
 def _kept(gateway: int, mark: str) -> set[psutil.Process]:
-    """What runs on behalf of a gateway: its own processes, and those that name the folder of its daemon."""
+    """Processes that run for a gateway: its own, and those whose arguments contain its daemon's folder."""
     found = set(psutil.Process(gateway).children(recursive=True))
     for process in psutil.process_iter() if mark else ():
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -212,7 +212,7 @@ def _kept(gateway: int, mark: str) -> set[psutil.Process]:
 
 
 def _pss(processes: Iterable[psutil.Process]) -> float | None:
-    """Of all together, in MB; None where they may not be looked into."""
+    """Total PSS in MB; None without permission to read it."""
     total = 0.0
     for process in processes:
         try:
@@ -226,7 +226,7 @@ def _pss(processes: Iterable[psutil.Process]) -> float | None:
 
 @contextlib.contextmanager
 def _data_folder(user: int) -> Iterator[Path]:
-    """A folder of a user's own, as a gateway's data folder is."""
+    """A folder owned by a user, like a gateway's data folder."""
     with tempfile.TemporaryDirectory(prefix="antler-bench-", ignore_cleanup_errors=True) as above:
         os.chmod(above, 0o755)
         data = Path(above, "data")

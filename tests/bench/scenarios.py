@@ -1,4 +1,4 @@
-"""The scenarios by name, each in its full and its quick size."""
+"""The scenarios by name, each with its full and its quick size."""
 
 from __future__ import annotations
 

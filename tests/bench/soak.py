@@ -1,4 +1,4 @@
-"""Scenario `soak`: the gateway under steady traffic for a long time; memory, handles and answers are watched."""
+"""Scenario `soak`: long steady traffic, while memory, handles and answers are monitored."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 CHATS = 50
 SAMPLE_SECONDS = 5.0
 WARM_SHARE = 0.5
-"""The beginning that does not count for slopes: caches fill, lazy imports happen, and in half an hour each kind of
-fault has come once, with the burst of messages after it. What such a burst took is kept for the next one."""
+"""Share of the time that does not count for slopes: caches fill, lazy imports happen, and in half an hour each kind of
+fault has occurred once, with the burst of messages after it. Memory of such a burst is kept for the next one."""
 DRAIN_SECONDS = 180.0
 FLAT_MEMORY = Target(10)
-"""MB an hour: a gigabyte in four days would be above it. Less cannot be told from noise in half an hour."""
+"""MB per hour: a gigabyte in four days would exceed it. Less cannot be distinguished from noise in half an hour."""
 FLAT_HANDLES = Target(3)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at the gateway; memory and databases in MB. at: seconds since the traffic began."""
+    """One sample of the gateway; memory and databases in MB. at: seconds since the traffic began."""
 
     at: float
     rss: float
@@ -48,7 +48,7 @@ class Sample:
 
 @dataclass
 class Soak:
-    """What happened so far. sent: when each message was written, by its mark."""
+    """The state so far. sent: time of each message, by mark."""
 
     began: float
     sent: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Soak:
 
 
 async def soak(minutes: float, rate: float, *, with_faults: bool) -> Outcome:
-    """`rate` messages a second for so many minutes over CHATS chats, under the account's default limits."""
+    """Send `rate` messages per second for this many minutes in CHATS chats, under the account's default limits."""
     async with stage(CHATS, {}) as scene, scene.world:
         await warm_up(scene)
         await scene.telegram.keep_lean()
@@ -82,7 +82,7 @@ async def soak(minutes: float, rate: float, *, with_faults: bool) -> Outcome:
 
 
 async def _talk(scene: Stage, state: Soak, seconds: float, rate: float, *, stumbling: bool) -> None:
-    """One message after the other, by the clock: a late one does not delay those behind it."""
+    """Send messages on schedule: a late one does not delay later ones."""
     talk = Talk(stumbling=stumbling)
     for number in range(int(seconds * rate)):
         await asyncio.sleep(max(0.0, number / rate - state.age()))
@@ -93,7 +93,7 @@ async def _talk(scene: Stage, state: Soak, seconds: float, rate: float, *, stumb
 
 
 async def _rage(scene: Stage, state: Soak, seconds: float) -> None:
-    """A wave of faults every WAVE_EVERY seconds, the last one well before the end."""
+    """Cause a wave of faults every WAVE_EVERY seconds, the last one well before the end."""
     number = 0
     while (number + 0.5) * WAVE_EVERY + WAVE_LASTS < seconds:
         wave = WAVES[number % len(WAVES)]
@@ -121,7 +121,7 @@ async def _sample(scene: Stage, state: Soak) -> None:
 
 
 async def _drained(scene: Stage, state: Soak) -> Counter[str]:
-    """In how many messages each mark is shown, once all are or DRAIN_SECONDS went by."""
+    """Number of messages that show each mark, once all marks are shown or DRAIN_SECONDS have passed."""
     deadline = time.monotonic() + DRAIN_SECONDS
     while True:
         shown: Counter[str] = Counter()
@@ -133,7 +133,7 @@ async def _drained(scene: Stage, state: Soak) -> Counter[str]:
 
 
 async def _seconds(scene: Stage, state: Soak) -> list[float]:
-    """How long each answered message took, from its writing to the last edit of its answer."""
+    """Seconds of each answered message, from its time of writing to the last edit of its answer."""
     queued = {update.update_id: update.queued_at for update in await scene.telegram.deliveries()}
     ended: dict[str, float] = {}
     for person in scene.people:
@@ -173,17 +173,17 @@ def _verdict(state: Soak, shown: Counter[str], seconds: Sequence[float], cpu: fl
 
 
 def settled(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """The samples after the warm-up; at least two where there are two."""
+    """The samples after the warm-up; at least two if there are two."""
     start = min(int(len(samples) * WARM_SHARE), max(0, len(samples) - 2))
     return samples[start:]
 
 
 def growth(samples: Sequence[Sample], name: str, by: str = "hour") -> float:
-    """By how much a value grows per hour, or per unit of another value."""
+    """Growth of a value per hour, or per unit of another value."""
     return slope((s.at / 3600 if by == "hour" else getattr(s, by), getattr(s, name)) for s in samples)
 
 
 def rise(samples: Sequence[Sample], name: str) -> float:
-    """The lowest of the last third above the lowest of the first third: idle connections come and go, a leak stays."""
+    """Rise from the minimum of the first third to that of the last: idle connections come and go, a leak stays."""
     third = max(1, len(samples) // 3)
     return float(min(getattr(s, name) for s in samples[-third:]) - min(getattr(s, name) for s in samples[:third]))

@@ -1,4 +1,4 @@
-"""Scenario `split`: which part of the gateway the CPU time of a message goes to, by a sampling profiler."""
+"""Scenario `split`: the CPU time of a message by part of the gateway, according to a sampling profiler."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PLAIN_ROUNDS = 3
 
 
 class NoProfiler(Exception):
-    """The profiler is not installed or may not look into another process; the text says which."""
+    """Raised if the profiler is not installed or may not inspect another process; the text says which."""
 
 
 async def split(seconds: int) -> Outcome:
-    """CPU ms per message without the profiler, shared out by what the profiler then sees in the same load."""
+    """Measure CPU ms per message without the profiler, then divide them by profiling the same load."""
     async with stage(CHATS, LIFTED) as scene, scene.world:
         await warm_up(scene)
         meter = scene.meter()

@@ -1,4 +1,4 @@
-"""The stage of every scenario: simulators in processes of their own, the real gateway between them, and a crowd."""
+"""The stage of every scenario: simulators in separate processes, the real gateway between them, and a crowd."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ LIFTED: dict[str, Any] = {
     "conversations": {"busy": "queue", "join_seconds": 0},
     "limits": {"messages_per_minute": 1_000_000, "message_burst": 1_000_000},
 }
-"""The account's rate and a person's out of the way, so that the gateway and not a limit is measured. Each message has
-an answer of its own, however fast the next one comes."""
+"""Settings with the rate limits of accounts and persons lifted, so that the gateway and not a limit is measured. Each
+message has its own answer, however soon the next one arrives."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What everybody asks, and what the model's answer to it is."""
+    """The question that everyone asks, and the model's answer."""
 
     text: str
     answer: str
@@ -52,7 +52,7 @@ LONG = Question("!tokens 100 50", " ".join([_TEN_TOKENS] * 10))
 
 @dataclass
 class Stage:
-    """people: the crowd, everyone allowed to talk, each in a private chat."""
+    """The stage. people: the crowd, all with access, each in a private chat."""
 
     telegram: TelegramSimulator
     model: ModelSimulator
@@ -70,11 +70,11 @@ class Stage:
         return Meter(self.pid, (*self.simulators, os.getpid()))
 
     async def say_at_once(self, people: Sequence[Person], text: Callable[[Person], str]) -> None:
-        """All of them write in the same moment."""
+        """Let all write at the same moment."""
         await self.telegram.inject(*(_message(person, text(person)) for person in people))
 
     async def until_shown(self, text: str, count: int, timeout: float) -> bool:
-        """Until `count` messages show the text; False when that did not happen in time."""
+        """Wait until `count` messages show the text; False on a timeout."""
         deadline = time.monotonic() + timeout
         while await self.telegram.count_showing(text) < count:
             if time.monotonic() > deadline:
@@ -83,13 +83,13 @@ class Stage:
         return True
 
     async def until_quiet(self, quiet: float = QUIET_SECONDS) -> None:
-        """Until nothing is under way between gateway and platform any more."""
+        """Wait until nothing is in progress between gateway and platform."""
         await self.telegram.wait_idle(quiet=quiet, timeout=30.0)
 
 
 @contextlib.asynccontextmanager
 async def stage(people: int, settings: dict[str, Any]) -> AsyncIterator[Stage]:
-    """Simulators for a crowd of this size, and a gateway that is configured and not started yet."""
+    """Simulators for a crowd of this size, and a gateway that is configured but not started yet."""
     crowd = [Person(FIRST_PERSON + number, f"Person{number}") for number in range(people)]
     allowed = {"access": {"allow": [f"telegram:{person.id}" for person in crowd]}}
     async with (

@@ -1,4 +1,4 @@
-"""Scenario `start`: from the process's start to its first poll, and what it holds when it idles."""
+"""Scenario `start`: time from the process's start to its first poll, and memory when idle."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LIBRARIES = "import langgraph, langchain_openai, telegram"
 
 
 async def starts(times: int, idle_seconds: float) -> Outcome:
-    """The very first start makes the databases and is apart; `times` more follow on the same data, the last idles. Each
-    takes turns with a Python that only imports what no agent on Telegram can do without."""
+    """Measure starts. The first creates the databases and is counted separately; `times` more follow on the same data,
+    the last one then idles. They alternate with a Python that only imports the libraries any Telegram agent needs."""
     async with stage(1, {}) as scene:
         first = await start(scene)
         await scene.world.stop()
@@ -48,7 +48,7 @@ async def starts(times: int, idle_seconds: float) -> Outcome:
 
 
 async def _imported() -> float:
-    """Seconds that the libraries take alone."""
+    """Seconds that importing the libraries alone takes."""
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", LIBRARIES)
     if await process.wait():

@@ -1,4 +1,4 @@
-"""The scenario that compares the agent with its chain and without runs, on the same requests; nothing is timed here."""
+"""The scenario that compares the agent with and without its chain runs on the same requests; times are not tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenario with four platforms: what its crowd says arrives on each of them."""
+"""Scenario with four platforms: its crowd's messages arrive on each."""
 
 from __future__ import annotations
 

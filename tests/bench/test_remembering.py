@@ -1,4 +1,4 @@
-"""The scenario of the memory runs and says what it promises; its times are not looked at here."""
+"""The memory scenario runs and reports its figures; times are not tested."""
 
 from __future__ import annotations
 

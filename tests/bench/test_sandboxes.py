@@ -1,4 +1,4 @@
-"""Scenario with sandboxes: it measures each provider, and names one that is not there."""
+"""Scenario with sandboxes: it measures each provider, and reports unavailable ones."""
 
 from __future__ import annotations
 

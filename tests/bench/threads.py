@@ -1,4 +1,4 @@
-"""Scenario `thread-300`: one long conversation; a turn must cost the same at its end as at its beginning."""
+"""Scenario `thread-300`: one long conversation, in which a turn must cost the same at the end as at the beginning."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WINDOW = 40
 EARLY = 20
 DATABASES = ("antler.db", "checkpoints.db")
 LINEAR = 1.3
-"""How much more a turn may cost at the end of the thread than at its beginning."""
+"""Largest ratio of a turn's cost at the end of the thread to that at the beginning."""
 
 
 async def long_thread(turns: int) -> Outcome:
-    """CPU and disk of a turn: the mean over WINDOW turns from turn EARLY on, and over the last WINDOW turns."""
+    """Measure CPU and disk of a turn: the mean over WINDOW turns from turn EARLY, and over the last WINDOW turns."""
     cpu: list[float] = []
     disk: dict[str, list[float]] = {name: [] for name in DATABASES}
     outcome = Outcome()
@@ -56,7 +56,7 @@ async def long_thread(turns: int) -> Outcome:
 async def _turn(scene: Stage, number: int) -> bool:
     person = scene.people[0]
     await scene.say_at_once([person], lambda _: f"{SHORT.text} {label(person.id, number)}")
-    answered = await scene.until_shown(SHORT.answer, number + 1, TURN_SECONDS)  # the warm-up's answer is there too
+    answered = await scene.until_shown(SHORT.answer, number + 1, TURN_SECONDS)  # counts the warm-up's answer too
     await scene.until_quiet(0.05)
     return answered
 
@@ -73,7 +73,7 @@ def _windows(name: str, totals: Sequence[float], unit: str) -> list[Figure]:
 
 
 def logical_size(database: Path) -> float:
-    """Bytes of a SQLite database as a reader sees it: with what the write-ahead log holds, without its slack."""
+    """Bytes of a SQLite database as a reader sees it: including the write-ahead log's content, without its slack."""
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()

@@ -1,4 +1,4 @@
-"""Puts together what the simulators saw of each message, from the update to the last edit of its answer. Pure."""
+"""Combines the simulators' records of each message, from the update to the last edit of its answer. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request at the model, by the chat that caused it. Monotonic seconds."""
+    """One request to the model, and the chat that caused it. Monotonic seconds."""
 
     chat_id: int
     started: float
@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Timing:
-    """One message and its answer; all in monotonic seconds. visible: when the first words stood in the chat."""
+    """One message and its answer; all in monotonic seconds. visible: when the first words appeared in the chat."""
 
     chat_id: int
     queued: float
@@ -53,36 +53,36 @@ class Timing:
 
     @property
     def inbound_ms(self) -> float:
-        """From the update's hand-over to the request at the model."""
+        """Time from the delivery of the update to the request to the model."""
         return (self.asked - self.handed_out) * 1000
 
     @property
     def first_text_ms(self) -> float:
-        """From the model's first token to its first words in the chat."""
+        """Time from the model's first token to its first words in the chat."""
         return (self.visible - self.first_token) * 1000
 
     @property
     def final_ms(self) -> float:
-        """From the model's last token to the last edit."""
+        """Time from the model's last token to the last edit."""
         return (self.final - self.last_token) * 1000
 
     @property
     def whole_seconds(self) -> float:
-        """From the person's message to the whole answer."""
+        """Time from the person's message to the whole answer."""
         return self.final - self.queued
 
 
 def label(chat_id: int, number: int) -> str:
-    """What a question carries so that its request at the model can be told from others."""
+    """A label in a question that identifies its request to the model."""
     return f"c{chat_id} r{number}"
 
 
-# Of a question, not of a summary that quotes questions.
+# In a question, not in a summary that quotes questions.
 _LABEL = re.compile(r"![^\n]* c(-?\d+) r\d+\b")
 
 
 def requests(records: Iterable[Record]) -> list[Asked]:
-    """The answered requests for a question that carries a label; those for a summary are left out."""
+    """The answered requests for labeled questions, without those for summaries."""
     found = []
     for record in records:
         match = _LABEL.match(record.last_user_text)
@@ -92,7 +92,7 @@ def requests(records: Iterable[Record]) -> list[Asked]:
 
 
 def calls(records: Iterable[RecordedCall]) -> list[Call]:
-    """What became visible in a chat, without messages that are gone: a notice gives way to the answer that rings."""
+    """Visible calls, without those of deleted messages: the answer that notifies replaces a notice."""
     records = list(records)
     gone = {
         (record.chat_id, int(str(record.params["message_id"])))
@@ -112,7 +112,7 @@ def calls(records: Iterable[RecordedCall]) -> list[Call]:
 
 
 def notifies(record: RecordedCall) -> bool:
-    """Whether a phone rings for it."""
+    """Whether it causes a notification."""
     silent = str(record.params.get("disable_notification", "")).lower() == "true"
     return record.method.lower() == "sendmessage" and record.applied and not silent
 
@@ -179,7 +179,7 @@ def _timing(update: Delivery, request: Asked, edits: Sequence[Call], answer: str
 
 
 def busy_seconds(found: Sequence[Timing], per_round: int) -> float:
-    """Time in which messages were under way: of each round from its first message to its last final answer."""
+    """Time in which messages were in progress: for each round, from its first message to its last final answer."""
     ordered = sorted(found, key=lambda timing: timing.queued)
     rounds = [ordered[start : start + per_round] for start in range(0, len(ordered), per_round)]
     return sum(max(t.final for t in one) - min(t.queued for t in one) for one in rounds)

@@ -1,4 +1,4 @@
-"""What the crowd of the soak says, and which faults strike when. Pure but for the calls to the simulator."""
+"""The messages of the soak's crowd, and the schedule of faults. Pure except for the calls to the simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulators.telegram.faults import Fault
 
 WAVE_EVERY, WAVE_LASTS = 150.0, 15.0
-"""Seconds between the beginnings of two waves of faults, and how long one lasts."""
+"""Seconds between the starts of two waves of faults, and duration of one."""
 
 _QUESTIONS = (
     (60, "!tokens 20 10\n!say {mark}"),
@@ -25,26 +25,26 @@ _QUESTIONS = (
     (10, "!long 2500\n!say {mark}"),
     (10, "!say What about {mark}?"),
 )
-"""Each answers for itself when two of them join (`conversations.join_seconds`): scripts are carried out together."""
+"""Questions that are each answered even if two join (`conversations.join_seconds`): their scripts run together."""
 _STUMBLES = ("!status 500 times=1 {mark}", "!status 429 retry-after=1 times=1 {mark}", "!reset after=0 times=1 {mark}")
-"""Failures of the model that a second try survives."""
+"""Failures of the model that a second try overcomes."""
 STUMBLING = 0.05
 
 _MARK = re.compile(r"soak-\d{6}")
 
 
 def mark(number: int) -> str:
-    """What the answer to the message of this number shows."""
+    """The mark that the answer to the message of this number shows."""
     return f"soak-{number:06}"
 
 
 def marks(texts: Iterable[str]) -> Counter[str]:
-    """In how many of the texts each mark is."""
+    """Number of texts that contain each mark."""
     return Counter(found for text in texts for found in set(_MARK.findall(text)))
 
 
 class Talk:
-    """A repeatable mixture of short, long and formatted answers."""
+    """A reproducible mixture of short, long and formatted answers."""
 
     def __init__(self, *, stumbling: bool, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -59,7 +59,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Wave:
-    """Faults of the platform that strike together: (method, fault, calls). silent: polls are not answered at all."""
+    """Simultaneous faults of the platform: (method, fault, calls). silent: polls are not answered at all."""
 
     name: str
     strikes: tuple[tuple[str, Fault, int], ...] = ()
@@ -78,7 +78,7 @@ class Wave:
 
 
 WAVES = (
-    # First, so that the heap of messages after it sets the high-water mark of memory within the warm-up.
+    # First, so that the backlog after it sets the high-water mark of memory during the warm-up.
     Wave("silence", silent=True),
     Wave("429", (("sendMessage", faults.flood(3), 5), ("editMessageText", faults.flood(4), 12))),
     Wave("502", (("getUpdates", faults.bad_gateway(), 2), ("editMessageText", faults.bad_gateway(), 15))),

@@ -1,5 +1,5 @@
-"""Scenario `workers`: one gateway, so many workers and a PostgreSQL, with a model that takes its time. What a message
-costs in each of them, and what they write for it."""
+"""Scenario `workers`: one gateway, several workers and a PostgreSQL, with a slow model. Measures the cost of a message
+in each of them, and their writes for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = " ".join(["one two three four five six seven eight nine ten"] * 3)
 
 @dataclass(frozen=True)
 class Pace:
-    """What everybody asks, and how many seconds the model takes for its answer of 30 tokens."""
+    """The question that everyone asks, and the model's seconds for its answer of 30 tokens."""
 
     question: Question
     seconds: float
@@ -40,12 +40,12 @@ class Pace:
 
 PACE, SLOW_PACE = Pace(Question("!tokens 30 100", WORDS), 3.0), Pace(Question("!tokens 30 400", WORDS), 12.0)
 MANY = 5
-"""From so many workers on the slow pace: at the other one they would answer more than two cores can."""
+"""Number of workers from which the pace is slow: otherwise they would need more than two cores."""
 AT_ONCE = 4
-"""`limits.concurrent_runs` of each worker: few, so that waiting for the model and not two cores is the limit."""
+"""`limits.concurrent_runs` of each worker: small, so that the model's time and not the two cores is the limit."""
 OFFERED = 0.8
-"""Share of what the workers could answer if the model alone took time, which people say."""
-# Durable, as in a real installation; the tests' own servers are not.
+"""Messages sent, as a share of the workers' capacity if only the model took time."""
+# Durable, as in a real installation, unlike the tests' own servers.
 SERVER = (
     "-c fsync=on -c full_page_writes=on -c max_connections=300 -c shared_buffers=128MB "
     "-c shared_preload_libraries=pg_stat_statements"
@@ -65,12 +65,12 @@ STATEMENTS = """
     WHERE datname = current_database() AND query NOT LIKE '%pg_stat_%' ORDER BY calls DESC LIMIT 60
 """
 FLUSHED_SECONDS = 1.5
-"""After which a session has told the server's statistics what it did."""
+"""Time after which a session has reported its work to the server's statistics."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """CPU seconds of the processes, and what the server counted."""
+    """CPU seconds of the processes, and the server's counts."""
 
     gateway: float
     workers: float
@@ -85,11 +85,11 @@ class Spent:
 
 
 async def workers(counts: tuple[int, ...], seconds: float) -> Outcome:
-    """counts: of workers, one after the other, each on a database of its own. seconds: that people talk."""
+    """Measure clusters. counts: of workers, in turn, each with its own database. seconds: duration of the talk."""
     outcome = Outcome()
     with PostgresServer(options=SERVER) as server:
         for count in counts:
-            # More chats than answers at once, so that none waits for its own last one.
+            # More chats than concurrent answers, so that none waits for its own previous answer.
             async with stage(count * AT_ONCE * 2, SETTINGS) as scene:
                 cluster = Cluster(scene.world, server, count)
                 with server.connect(cluster.name) as connection:
@@ -121,7 +121,7 @@ async def _measure(scene: Stage, cluster: Cluster, seconds: float, outcome: Outc
 
 
 async def talk(scene: Stage, rate: float, seconds: float, pace: Pace = PACE) -> int:
-    """People write at an even pace, one after the other; returns how many messages."""
+    """Let people write at an even pace; return the number of messages."""
     people, count = itertools.cycle(scene.people), round(rate * seconds)
     began = time.monotonic()
     for number in range(count):
@@ -135,8 +135,8 @@ def _question(pace: Pace, number: int, person: Person) -> str:
 
 
 async def _idle(scene: Stage, cluster: Cluster, seconds: float = 10.0) -> list[Figure]:
-    """What all processes do while nobody talks."""
-    await asyncio.sleep(12.0)  # what was told in the warm-up is tidied away
+    """Figures of all processes while nobody writes."""
+    await asyncio.sleep(12.0)  # events of the warm-up are pruned
     before = _spent(scene, cluster)
     await asyncio.sleep(seconds)
     spent = _spent(scene, cluster).since(before)
@@ -186,7 +186,7 @@ def _spent(scene: Stage, cluster: Cluster) -> Spent:
 
 
 def with_children(pid: int) -> float:
-    """CPU seconds of a process and of all that it started, also of those that have ended."""
+    """CPU seconds of a process and all its children, including ended ones."""
     server = psutil.Process(pid)
     own = server.cpu_times()
     return own.user + own.system + own.children_user + own.children_system + sum(map(_alone, server.children()))
@@ -203,7 +203,7 @@ async def _timings(scene: Stage, began: float) -> tuple[list[Timing], list[str]]
     updates = [update for update in await scene.telegram.deliveries() if update.queued_at >= began]
     asked = [request for request in await scene.model.completions() if request.started >= began]
     shown = calls(record for record in await scene.telegram.records() if record.arrived >= began)
-    # Who writes before the last answer is there is told so, in a message of its own.
+    # A message sent before the previous answer is complete gets a separate notice.
     answers = {(call.chat_id, call.message_id) for call in shown if call.text == WORDS}
     whole = [call for call in shown if (call.chat_id, call.message_id) in answers]
     return timings(updates, requests(asked), whole, WORDS)

@@ -1,8 +1,8 @@
-"""Scenario `year`: the database as a year of messages leaves it, beside an empty one: sizes, starts, queries, upkeep.
+"""Scenario `year`: the database after a year of messages, compared to an empty one: sizes, starts, queries, upkeep.
 
-One conversation is played through the gateway; its rows are what every later message is a copy of, with ids and times
-of its own. The gateway's own upkeep runs after each simulated day. What it forgets after 30 days is written for the
-last LAST_DAYS only, what stays (usage, threads, checkpoints) for all of them; every tenth thread has its checkpoints.
+One conversation is played through the gateway; every later message is a copy of its rows with different ids and times.
+The gateway's own upkeep runs after each simulated day. Rows that it deletes after 30 days are written for the last
+LAST_DAYS only, permanent ones (usage, threads, checkpoints) for all days; every tenth thread has its checkpoints.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ MICROSECONDS = 1_000_000
 DAY = 86_400 * MICROSECONDS
 TEXT = LONG.text.replace(" 50", " 0")
 FLAT = 2.0
-"""How many times as long a start, a message and a status may take as with an empty database."""
+"""Largest ratio of the time of a start, a message and a status to that with an empty database."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """messages: of a day. turns: of a thread, before its person begins another one."""
+    """Size of the scenario. messages: per day. turns: of a thread, before its person begins another one."""
 
     days: int
     messages: int
@@ -64,12 +64,12 @@ class Size:
 
     @classmethod
     def of(cls, messages: int, *, quick: bool) -> Size:
-        """Everybody writes ten messages a day."""
+        """A size at which everyone writes ten messages a day."""
         return cls(42, 300, 30, 25) if quick else cls(365, messages, messages // 10, 70)
 
 
 class At(SystemClock):
-    """The end of a simulated day."""
+    """A clock that shows the end of a simulated day."""
 
     moment = datetime.now(UTC)
 
@@ -78,7 +78,7 @@ class At(SystemClock):
 
 
 class TimedStore(Store):
-    """The longest that one write took, and all of them together, in seconds."""
+    """A store that measures the longest write, and the total of all writes, in seconds."""
 
     longest = 0.0
 
@@ -92,8 +92,8 @@ class TimedStore(Store):
 
 @dataclass
 class Sample:
-    """The newest message of a gateway, as its rows. forms: of all tables, and of those that keep them; as JSON. ids:
-    what is another one's in a copy."""
+    """The newest message of a gateway, as its rows. forms: of all tables, and of those with permanent rows; as JSON.
+    ids: those that a copy replaces."""
 
     columns: dict[str, list[str]]
     forms: dict[bool, str]
@@ -121,8 +121,8 @@ class Sample:
         return cls(columns, {True: json.dumps(rows), False: json.dumps(lasting)}, ids, run["ended_at"])
 
     def copy(self, new: dict[str, str], number: int, at: int, *, passing: bool) -> dict[str, list[list[Any]]]:
-        """The rows of another message that was answered at a moment in microseconds; passing: with those that are
-        forgotten."""
+        """The rows of another message, answered at a time in microseconds. passing: with those that upkeep deletes
+        later."""
         form = self.forms[passing]
         for name, old in self.ids.items():
             form = form.replace(old, new[name])
@@ -146,14 +146,14 @@ OWN_NUMBERS = {"inbox": ("id",), "inbox_keys": ("inbox_id",), "runs": ("seq",), 
 
 @dataclass
 class Kept:
-    """What upkeep did in the last simulated days. seconds: of a whole day's; held: the longest write of any."""
+    """Upkeep in the last simulated days. seconds: of a whole day's; held: the longest write of all."""
 
     seconds: list[float] = field(default_factory=list)
     held: float = 0.0
 
 
 async def year(size: Size) -> Outcome:
-    """Everything is measured on the same gateway before and after; its person has a thread of `size.turns`."""
+    """Measure the same gateway before and after the year; its person has a thread of `size.turns`."""
     settings = LIFTED | {"access": {"admins": ["telegram:50001"]}}
     async with stage(1, settings) as scene:
         async with scene.world:
@@ -176,7 +176,7 @@ async def _say(scene: Stage, number: int) -> float:
 
 
 async def _looked(scene: Stage, said: int) -> dict[str, float]:
-    """Milliseconds by what was measured; memory in MB. said: answers that are shown already."""
+    """Measurements by name, in milliseconds; memory in MB. said: number of answers already shown."""
     found: dict[str, list[float]] = {}
     for number in range(STARTS):
         found.setdefault("first_poll", []).append(await start(scene) * 1000)
@@ -251,7 +251,7 @@ async def _filled(folder: Path, size: Size) -> Kept:
 def _one_day(
     database: sqlite3.Connection, history: sqlite3.Connection, sample: Sample, size: Size, day: int, end: int
 ) -> None:
-    """Add the messages of the day that ends then, and the threads that begin in it."""
+    """Add the messages of the day that ends then, and the threads that begin on it."""
     added: dict[str, list[list[Any]]] = {table: [] for table in sample.columns}
     passing = day >= size.days - LAST_DAYS
     for place in range(size.messages):
@@ -282,7 +282,7 @@ def _copy_thread(history: sqlite3.Connection, old: str, new: str) -> None:
 
 def _opened(file: Path) -> sqlite3.Connection:
     database = sqlite3.connect(file, check_same_thread=False)
-    database.execute("PRAGMA synchronous=OFF")  # for how it is filled, not for what is measured
+    database.execute("PRAGMA synchronous=OFF")  # only while it is filled, not while it is measured
     return database
 
 
@@ -295,11 +295,11 @@ def _hex(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-# What is told.
+# Results.
 
 
 def _sizes(folder: Path) -> dict[str, float]:
-    """Megabytes of each file, and in it of each table with its indexes and of free pages."""
+    """Megabytes of each file, and within it of each table with its indexes and of free pages."""
     sizes: dict[str, float] = {}
     for name in ("antler.db", "checkpoints.db"):
         with closing(sqlite3.connect(folder / name)) as database:

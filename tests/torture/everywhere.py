@@ -138,9 +138,7 @@ async def kills_everywhere(campaign: Campaign) -> None:
     await campaign.start()
     for window, account in itertools.islice(itertools.cycle(turns), math.ceil(campaign.scale.kills * DIRECTED)):
         places = campaign.load.platforms[account].places
-        if (
-            window.stopped_after
-        ):  # in a Slack channel each mention is a conversation, which only its thread can stop
+        if window.stopped_after:  # in a Slack channel each mention is a conversation, which only its thread can stop
             places = [place for place in places if not place.is_group]
         place = campaign.chance.choice(places)
         if not await crash_at(campaign, window, campaign.chance.randint(1, window.passings), place):
