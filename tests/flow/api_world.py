@@ -1,4 +1,4 @@
-"""A gateway that serves the API, with clients of it: LangGraph's SDK, OpenAI's, and plain HTTP."""
+"""A gateway that serves the API, with clients: LangGraph's SDK, OpenAI's, and plain HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def free_port() -> int:
 
 @dataclass
 class Api:
-    """The API of one gateway. tokens: by the name of their program."""
+    """The API of one gateway. tokens: by program name."""
 
     world: World
     port: int
@@ -47,7 +47,7 @@ class Api:
         return f"http://127.0.0.1:{self.port}"
 
     async def token(self, name: str = "first", *scopes: str) -> str:
-        """A token of a program that is a person of its own, made once."""
+        """The token of a program with its own person, created once."""
         if name not in self.tokens:
             options = [each for scope in scopes for each in ("--scope", scope)]
             code, output = await self.world.command("token", "create", name, *options)
@@ -63,7 +63,7 @@ class Api:
         return await self.stack.enter_async_context(client)
 
     async def graph(self, name: str = "first", *scopes: str) -> LangGraphClient:
-        """LangGraph's client, for a program of that name."""
+        """LangGraph's client for the program of that name."""
         key = await self.token(name, *scopes)
         return await self.stack.enter_async_context(get_client(url=f"{self.url}/api/langgraph", api_key=key))
 
@@ -72,7 +72,7 @@ class Api:
         return await self.stack.enter_async_context(client)
 
     async def ready(self) -> None:
-        """Until it is answered, after a start."""
+        """Wait until the API responds after a start."""
         async with httpx.AsyncClient(base_url=self.url, trust_env=False) as client, asyncio.timeout(SECONDS):
             while True:
                 with suppress(httpx.TransportError):
@@ -100,11 +100,11 @@ def said(text: str) -> dict[str, Any]:
 
 
 def contents(values: Any, kind: str = "ai") -> list[str]:
-    """What the messages of that type say."""
+    """The texts of the messages of that type."""
     return [message["content"] for message in values["messages"] if message["type"] == kind]
 
 
 def words(parts: Iterable[Any]) -> str:
-    """What the assistant says in the messages of a stream."""
+    """The assistant's text in the messages of a stream."""
     messages = [part.data[0] for part in parts if part.event == "messages"]
     return "".join(message["content"] for message in messages if message["type"] == "AIMessageChunk")

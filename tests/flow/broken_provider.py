@@ -1,4 +1,4 @@
-"""A provider of a user's own that does not work on this machine, for the tests."""
+"""A user's own sandbox provider that does not work on this machine, for the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of `antler.client` share: a gateway with a client of it, and a way between them that fails."""
+"""Helpers of the tests of `antler.client`: a gateway with a client, and a connection between them that fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HALF = "The first half of the answer, "
 
 @dataclass
 class Place:
-    """A gateway and a client of it. api: None where the gateway is embedded. config: of that one."""
+    """A gateway and its client. api: None if the gateway is embedded. config: of the embedded gateway."""
 
     world: World
     client: Client
@@ -36,7 +36,7 @@ class Place:
     marks: list[str] = field(default_factory=list)
 
     def mark(self) -> str:
-        """A name that no other test has used."""
+        """A name that no other test uses."""
         self.marks.append(f"client-{'http' if self.api else 'embedded'}-{len(self.marks)}")
         return self.marks[-1]
 
@@ -55,7 +55,7 @@ def rules() -> dict[str, Any]:
 
 
 def written(world: World, folder: Path) -> Path:
-    """The config of a gateway with a data folder of its own, and its secrets beside it."""
+    """Write the config of a gateway with its own data folder, and its secrets next to it."""
     folder.mkdir()
     config = merged(merged(world.config(), rules()), {"data_dir": str(folder / "data"), "http": None})
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
@@ -65,7 +65,7 @@ def written(world: World, folder: Path) -> Path:
 
 
 class Relay:
-    """A way to the gateway that fails. port: where it listens."""
+    """A connection to the gateway that can fail. port: that it listens on."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -73,7 +73,7 @@ class Relay:
         self._open: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.swallow = 0
-        """Answers that are thrown away, with their connections."""
+        """Number of responses to drop, with their connections."""
 
     @property
     def url(self) -> str:

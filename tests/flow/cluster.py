@@ -1,4 +1,4 @@
-"""A gateway and its workers: processes of their own, with one PostgreSQL and one data folder between them."""
+"""A gateway and its workers: separate processes that share a PostgreSQL and a data folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WorkerProcess:
         self.process.send_signal(number)
 
     async def ended(self, timeout: float = STOP_SECONDS) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for its end; return the exit code."""
         assert self.process is not None
         try:
             async with asyncio.timeout(timeout):
@@ -56,12 +56,12 @@ class WorkerProcess:
             raise
 
     async def kill(self) -> None:
-        """kill -9."""
+        """Kill it (kill -9)."""
         self.send(signal.SIGKILL)
         await self.ended()
 
     async def wait_for_log(self, text: str, timeout: float = READY_SECONDS) -> None:
-        """Until it has logged a text; an end before that fails."""
+        """Wait until it has logged a text; fail if it ends before that."""
         assert self.process is not None
         async with asyncio.timeout(timeout):
             while text not in self.log:
@@ -71,8 +71,8 @@ class WorkerProcess:
 
 @dataclass
 class Cluster:
-    """A world whose runs workers work on. Entered, the gateway and `count` workers have started. environment: of the
-    workers, over the gateway's."""
+    """A world with workers. When entered, it starts the gateway and `count` workers. environment: of the workers,
+    merged over the gateway's."""
 
     world: World
     postgres: PostgresServer
@@ -89,7 +89,7 @@ class Cluster:
     async def start_worker(
         self, name: str, config: Path | None = None, program: str = "bot", **environment: str
     ) -> WorkerProcess:
-        """Start one more; returns once it takes jobs. config: its own, where it has not the gateway's. program: see
+        """Start another worker; return once it takes jobs. config: its own, if not the gateway's. program: see
         World."""
         worker = self.workers[name] = WorkerProcess(name, self.world.folder / f"worker-{name}.txt")
         with worker.log_file.open("ab") as output:
@@ -103,7 +103,7 @@ class Cluster:
         return worker
 
     async def until_told(self, holds: Callable[[str], bool], timeout: float = 40.0) -> str:
-        """What `antler status` says, once that holds."""
+        """Wait until this holds for the output of `antler status`, and return it."""
         told = ""
         try:
             async with asyncio.timeout(timeout):
@@ -117,16 +117,16 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """Of the database."""
+        """Name of the database."""
         return self.database.partition("@/")[2].partition("?")[0]
 
     def rows(self, query: LiteralString) -> list[tuple[object, ...]]:
-        """What the database has."""
+        """The rows of a query of the database."""
         with self.postgres.connect(self.name) as connection:
             return connection.execute(query).fetchall()
 
     async def at_work(self) -> WorkerProcess:
-        """The worker that has the only open order."""
+        """Wait for a worker to take the only open order, and return it."""
         async with asyncio.timeout(READY_SECONDS):
             while True:
                 found = self.rows("SELECT run_id FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL")

@@ -33,7 +33,7 @@ def model_process() -> Iterator[SimulatorProcess]:
 
 @pytest.fixture(autouse=True)
 def only_well_formed_requests(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No request of a flow test may be one that a strict provider refuses, also where the gateway would get over it."""
+    """Fail if a strict provider would refuse a request of a flow test, even if the gateway would recover from that."""
     yield
     if "model_process" in request.fixturenames:
         process: SimulatorProcess = request.getfixturevalue("model_process")
@@ -72,15 +72,15 @@ async def world(
 async def public_world(
     telegram_process: SimulatorProcess, model_process: SimulatorProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """Like `world`, for one gateway that all tests of a module share: whoever writes is answered.
+    """Like `world`, for one gateway shared by all tests of a module, to which everyone has access.
 
-    A module makes its `gateway` fixture of it; its tests bring a `person` each.
+    A module defines its `gateway` fixture with it; each of its tests uses its own `person`.
     """
     async with telegram_client.connect(telegram_process) as telegram, ModelSimulator(model_process.port) as model:
         await model.reset()
         settings = {
             "access": {"dm": "open", "i_accept_public": True},
-            # Tests talk faster than people.
+            # Tests write faster than people.
             "channels": {"telegram": {"rate": {"per_chat_per_second": 20, "per_group_per_minute": 1200}}},
         }
         yield World(await telegram.fresh_bot(), model, tmp_path_factory.mktemp("gateway"), settings)
@@ -88,12 +88,12 @@ async def public_world(
 
 @pytest.fixture
 def person() -> Person:
-    """Somebody whom no other test knows."""
+    """A person that no other test uses."""
     number = next(_PERSON_IDS)
     return Person(number, f"Person{number}")
 
 
 @pytest.fixture
 def mark() -> str:
-    """A number of seconds that no other process on this machine sleeps."""
+    """A number of seconds for `sleep` that no other process on this machine uses."""
     return f"60.{next(_MARKS):04}{MARK}"

@@ -1,4 +1,4 @@
-"""The real gateway with a Feishu app in place of the Telegram bot, for tests/flow/test_feishu*.py."""
+"""The real gateway with a Feishu app instead of the Telegram bot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOSED_SECONDS = 15.0
 
 @dataclass
 class FeishuWorld(World):
-    """The account is called "feishu". feishu: the app's side of the platform."""
+    """A world whose account is called "feishu". feishu: the app's side of the platform."""
 
     feishu: FeishuSimulator = field(kw_only=True)
 
@@ -50,19 +50,19 @@ class FeishuWorld(World):
         await self.feishu.wait_connected(pings=1, timeout=READY_SECONDS)
 
     async def stop(self) -> int:
-        """See World; nothing stays connected to the platform either."""
+        """Stop as in World; no connection to the platform remains either."""
         code = await super().stop()
         await self.feishu.wait_connected(0, timeout=CLOSED_SECONDS)
         return code
 
     async def kill(self) -> None:
-        """See World; the platform has noticed, so that a later `start` waits for a new socket."""
+        """Kill as in World, until the platform has noticed, so that a later `start` waits for a new socket."""
         await super().kill()
         await self.feishu.wait_connected(0, timeout=CLOSED_SECONDS)
 
 
 @asynccontextmanager
 async def feishu_app(process: SimulatorProcess) -> AsyncIterator[FeishuSimulator]:
-    """An app that nobody else uses, in a tenant of its own."""
+    """A new app in its own tenant."""
     async with feishu_client.connect(process) as client:
         yield await client.fresh_app()

@@ -1,9 +1,9 @@
-"""Gateways without the second of imports that each start costs: forks of a process that has imported what they need.
+"""Gateways without the second of imports per start: forks of a process that has imported the modules they need.
 
-A test has one template for its process, started when it first needs it: `python -m tests.flow.forking`. It holds the
-other end of a socket as its standard input, and ends when that is closed. For each order it forks; the fork gets the
-variables, the folder and the standard streams of a program that was started anew, and becomes `python -m bot ...`.
-What a start itself does (imports, options of Python) is shown by the tests that start a program of its own.
+The process of the tests has one template, started at first use: `python -m tests.flow.forking`. Its standard input is
+the other end of a socket; it ends when that is closed. It forks once per order; the fork gets the variables, folder and
+standard streams of a newly started program, and becomes `python -m bot ...`. Imports and Python options at startup are
+covered by the tests that start a separate program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PRELOADED = (
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite",
 )
-"""What gateways and workers import. No module among them may start a thread or open a file."""
+"""Modules that gateways and workers import. None of them may start a thread or open a file."""
 STRICT = "error::DeprecationWarning:bot"
 LONGEST_ORDER = 200_000
 
@@ -51,8 +51,8 @@ Channel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class ForkedProcess:
-    """As asyncio.subprocess.Process, as far as tests use that. stdout: with the standard error in it; None where the
-    process writes into a file."""
+    """The part of asyncio.subprocess.Process that tests use. stdout: includes standard error; None if the process
+    writes to a file."""
 
     def __init__(self, pid: int, news: Channel, stdout: asyncio.StreamReader | None = None) -> None:
         self.pid = pid
@@ -61,11 +61,11 @@ class ForkedProcess:
         self._ended = asyncio.create_task(self._end(*news), name=f"end of {pid}")
 
     async def wait(self) -> int:
-        """The exit code, below 0 for a signal."""
+        """The exit code, negative for a signal."""
         return await asyncio.shield(self._ended)
 
     async def communicate(self) -> tuple[bytes, None]:
-        """All that it said."""
+        """Its complete output."""
         assert self.stdout is not None
         said = await self.stdout.read()
         await self.wait()
@@ -112,7 +112,7 @@ class Template:
     async def start(
         self, arguments: Sequence[str], environment: Mapping[str, str], module: str = "bot", log: int | None = None
     ) -> ForkedProcess:
-        """`python -m MODULE ARGUMENTS` in the repository's folder. log: a file that its output goes to."""
+        """Start `python -m MODULE ARGUMENTS` in the repository's folder. log: file descriptor for its output."""
         if log is not None:
             return ForkedProcess(*await self._ordered(module, arguments, environment, log))
         out, output = os.pipe()
@@ -129,7 +129,7 @@ class Template:
     async def _ordered(
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: int
     ) -> tuple[int, Channel]:
-        """The fork's pid, and where its end is told."""
+        """The fork's pid, and the channel that reports its end."""
         news, theirs = socket.socketpair()
         order = json.dumps({"arguments": [module, *arguments], "environment": dict(environment)}).encode()
         with theirs:
@@ -142,7 +142,7 @@ class Template:
 
 
 def _forks(orders: socket.socket) -> list[str]:
-    """Fork for each order. Returns in a fork, with its module and arguments; exits when no order can come any more."""
+    """Fork for each order. Return in the fork, with its module and arguments; exit when no more orders can arrive."""
     selector = selectors.DefaultSelector()
     selector.register(orders, selectors.EVENT_READ)
     running: dict[int, tuple[int, int]] = {}
@@ -173,7 +173,7 @@ def _forks(orders: socket.socket) -> list[str]:
 
 def _reaped(pid: int, news: int, watched: int) -> None:
     _, status = os.waitpid(pid, 0)
-    with suppress(BrokenPipeError):  # the test has gone
+    with suppress(BrokenPipeError):  # the test has ended
         os.write(news, f"{os.waitstatus_to_exitcode(status)}\n".encode())
     os.close(news)
     os.close(watched)

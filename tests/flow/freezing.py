@@ -1,6 +1,6 @@
-"""Antler that freezes at a bad moment: `python -m tests.flow.freezing`, as bot is; its workers are taken for dead soon.
+"""Antler that freezes at a bad moment: `python -m tests.flow.freezing`, like bot; workers are soon declared dead.
 
-FREEZES_AFTER: the step of which it stops itself (SIGSTOP), once, right after its commit; see STEPS.
+FREEZES_AFTER: the step right after whose commit it stops itself (SIGSTOP), once; see STEPS.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bot.workers import dispatch
 
 STALLED_SECONDS = 3.0
 FREEZES = "this process freezes"
-"""Said on the standard error."""
+"""Message on standard error."""
 STEPS = {"model": "StoreRunLedger.model_called", "tool": "StoreEffectLog.begin"}
 
 
 def become(step: str | None) -> None:
-    """Have this process do so. step: None: it never freezes."""
+    """Apply this to the process. step: None: it never freezes."""
     worker_runs.STALLED_SECONDS, dispatch.TIDY_SECONDS = STALLED_SECONDS, 1.0
     if step is None:
         return

@@ -1,4 +1,4 @@
-"""The real gateway in its own process, between the simulators: what an operator starts, configured as one would."""
+"""The real gateway in its own process, between the simulators, started and configured as by an operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class World:
 
     `settings` is merged over the config below, `environment` over the process's variables. program: the module that is
     run, role: its command. prefix: a program, with its arguments, that becomes the gateway. whole: start it as an
-    operator does, with all that it imports; otherwise that is there already (forking.py).
+    operator does, including imports; otherwise these are already done (forking.py).
     """
 
     telegram: TelegramSimulator
@@ -49,7 +49,7 @@ class World:
     _logging: asyncio.Task[None] | None = None
     _logged: asyncio.Event = field(default_factory=asyncio.Event)
     found: set[tuple[Path, int]] = field(default_factory=set)
-    """What tidiness.logs_of said when the newest process started."""
+    """The result of tidiness.logs_of when the newest process started."""
     _earlier: int = 0
     """Characters of the log that earlier processes wrote."""
 
@@ -62,7 +62,7 @@ class World:
         return (self.folder / "log.txt").read_text()
 
     def peak_memory(self) -> int:
-        """Bytes of memory that the process held at most."""
+        """Peak memory of the process in bytes."""
         assert self.process is not None
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
@@ -76,7 +76,7 @@ class World:
                 {"name": "other", "model": "sim-2", "base_url": self.model.base_url, "api_key": "$MODEL_KEY"},
             ],
             "channels": {"telegram": {"token": "$BOT_TOKEN", "base_url": self.telegram.root}},
-            # Tests compare answers with what the model said; those about the work behind them say /verbose.
+            # Tests compare answers with the model's text; those about progress use /verbose.
             "conversations": {"progress": "off"},
             "access": {
                 "allow": [f"telegram:{ALICE.id}"],
@@ -101,17 +101,17 @@ class World:
         await self.telegram.wait_polled(READY_SECONDS)
 
     async def ends(self) -> int:
-        """Start the process, which is expected to end by itself; returns its exit code."""
+        """Start the process, which is expected to end by itself; return its exit code."""
         process = await self._launch({})
         async with asyncio.timeout(READY_SECONDS):
             return await self._waited(process)
 
     async def begin(self) -> None:
-        """Start the process without waiting for a poll, for a gateway that is not going to connect."""
+        """Start the process without waiting for a poll, for a gateway that will not connect."""
         await self._launch({})
 
     async def wait_for_log(self, text: str, timeout: float = 40.0) -> None:
-        """Until the newest process has logged a text."""
+        """Wait until the newest process has logged a text."""
         async with asyncio.timeout(timeout):
             while text not in self.log[self._earlier :]:
                 self._logged.clear()
@@ -162,23 +162,23 @@ class World:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of the process: this one's, the secrets, and what a test put into `environment`."""
+        """The environment of the process: this process's, the secrets, and the test's `environment`."""
         secrets = {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token}
         return child_environment() | secrets | self.environment
 
     async def end(self) -> int:
-        """A planned stop; returns the exit code."""
+        """Stop the process as planned; return the exit code."""
         return await self._end(signal.SIGTERM)
 
     async def stop(self) -> int:
-        """A planned stop, which leaves nothing behind; returns the exit code."""
+        """Stop the process as planned and check that it leaves nothing behind; return the exit code."""
         code = await self.end()
         if code == 0:
             await tidiness.check(self)
         return code
 
     async def kill(self) -> None:
-        """kill -9: nothing gets a chance to tidy up. Telegram has noticed, so that a later `start` waits anew."""
+        """Kill the process (kill -9). Return once Telegram has noticed, so that a later `start` waits again."""
         await self._end(signal.SIGKILL)
         await tidiness.all_closed(self.telegram.open_connections)
 
@@ -195,7 +195,7 @@ class World:
             self.process = None
 
     async def command(self, *arguments: str) -> tuple[int, str]:
-        """Run another `antler` command on the same config; returns exit code and output."""
+        """Run another `antler` command with the same config; return exit code and output."""
         process = await Template.shared().start((*arguments, "--config", str(self.config_file)), self.variables)
         output, _ = await process.communicate()
         return process.returncode or 0, output.decode()

@@ -1,4 +1,4 @@
-"""A tool of the operator's for the tests of approvals: what it did stands in the file that LETTERS names."""
+"""An operator's own tool for the tests of approvals: it records its work in the file given by LETTERS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LETTERS = "LETTERS"
 
 
 class Letters:
-    """What a gateway with these variables sent."""
+    """The letters sent by a gateway with these variables."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "letters"
@@ -20,7 +20,7 @@ class Letters:
 
     @property
     def sent(self) -> list[str]:
-        """To whom, in order."""
+        """The recipients, in order."""
         return self._file.read_text().split()
 
     def forget(self) -> None:

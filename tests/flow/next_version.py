@@ -1,6 +1,6 @@
-"""Antler as a next version might be: `python -m tests.flow.next_version`, as bot is, with one more step of the schema.
+"""A possible next version of Antler: `python -m tests.flow.next_version`, like bot, with one more schema migration.
 
-NEXT_STEPS: the folder of its migrations. NEXT_EXPANDS: set where workers of the version before may go on beside it.
+NEXT_STEPS: the folder of its migrations. NEXT_EXPANDS: set if workers of the previous version may keep running with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def upgrade():
 
 
 def prepared(folder: Path, *, expands: bool) -> dict[str, str]:
-    """The environment of that version, with its migrations below the folder."""
+    """Create that version's migrations below the folder; return its environment."""
     scripts = folder / "migrations"
     shutil.copytree(STEPS.scripts, scripts, ignore=shutil.ignore_patterns("__pycache__"))
     (scripts / "versions" / "r9999_more.py").write_text(STEP)
@@ -33,7 +33,7 @@ def prepared(folder: Path, *, expands: bool) -> dict[str, str]:
 
 
 def become() -> None:
-    """Have this process be of that version."""
+    """Make this process the next version."""
     added = {REVISION} if "NEXT_EXPANDS" in os.environ else set()
     now = {
         "revisions": (*STEPS.revisions, REVISION),
@@ -41,7 +41,7 @@ def become() -> None:
         "expanding": STEPS.expanding | added,
     }
     for name, value in now.items():
-        object.__setattr__(STEPS, name, value)  # everybody has this one
+        object.__setattr__(STEPS, name, value)  # all modules share this object
 
 
 if __name__ == "__main__":

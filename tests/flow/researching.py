@@ -1,4 +1,4 @@
-"""What the simulated model answers in a research, for the flow tests of all platforms."""
+"""The simulated model's answers in a research, for the flow tests of all platforms."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def web_settings(web: str, **research: Any) -> dict[str, Any]:
-    """Sections of the config: the simulated website as search engine and as what may be read. web: its address."""
+    """Sections of the config: the simulated website as search engine and as allowed site. web: its address."""
     return {
         "web": {
             "search": {"provider": "searxng", "base_url": web},
-            # The played model fetches what it is told to, without having found it.
+            # The simulated model fetches the pages it is told to, without having found them.
             "fetch": {"enabled": True, "allow": [web.removeprefix("http://")], "only_known": False},
         },
         "research": {"background": False, "deliver": ["md"], **research},
@@ -33,9 +33,9 @@ def step(title: str, kind: str = "research", *depends_on: int) -> dict[str, Any]
 
 @dataclass
 class Play:
-    """What the simulated model answers in one research: to each role by what its task holds.
+    """The simulated model's answers in one research, to each role according to its task.
 
-    plans: one after the other, as the person changes them. steps: title -> the model's steps. report: in the end.
+    plans: in order, as the person changes them. steps: title -> the model's steps. report: the final one.
     """
 
     question: str
@@ -54,7 +54,7 @@ class Play:
         await self.plan(model, 0)
 
     async def plan(self, model: ModelSimulator, number: int, change: str = "") -> None:
-        """From now on the planner answers with this plan. change: where it is asked for that."""
+        """Let the planner answer with this plan from now on. change: only to a request for this change."""
         told = {
             "locale": self.locale,
             "title": f"About {self.question}",
@@ -74,5 +74,5 @@ def reads(address: str, finding: str) -> list[Any]:
 
 
 async def asked_for(model: ModelSimulator, part: str) -> list[Record]:
-    """The requests whose last user message holds these words."""
+    """The requests whose last user message contains these words."""
     return [record for record in await model.completions() if part in record.last_user_text]

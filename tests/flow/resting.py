@@ -1,4 +1,4 @@
-"""Antler that says when it gives memory back: `python -m tests.flow.resting`, as bot is; it rests after a moment."""
+"""Antler that reports when it returns memory: `python -m tests.flow.resting`, like bot, but soon considered idle."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 from bot.process import gc_tuning
 
 GIVEN_BACK = "memory is given back to the system"
-"""Said on the standard error each time but for the first, which belongs to the start."""
+"""Message on standard error each time except the first, which is part of the start."""
 
 
 def become() -> None:
-    """Have this process do so."""
-    gc_tuning.QUIET_SECONDS, gc_tuning.THRESHOLDS = 0.5, (2_000, 10, 10)  # so that three messages are work
+    """Apply this to the process."""
+    gc_tuning.QUIET_SECONDS, gc_tuning.THRESHOLDS = 0.5, (2_000, 10, 10)  # so that three messages count as work
     call, starting = gc_tuning._c_library, ["malloc_trim"]
 
     def told(function: str, *arguments: int) -> None:

@@ -1,6 +1,6 @@
-"""The providers of sandboxes as an operator has them, for the story that is the same on all of them.
+"""The sandbox providers as configured by an operator, for a test that is the same for all of them.
 
-A bench gets a world that has not started and makes it ready: its config, who it runs as, what has to be there.
+A bench prepares a world that has not started: its config, its user, and its requirements.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """A world that is ready. told: what /status says to an administrator. daemon: of its containers, if it has any."""
+    """A prepared world. told: output of /status for an administrator. daemon: of its containers, if it has any."""
 
     told: tuple[str, ...]
     daemon: Daemon | None = None
 
     def containers(self, world: World) -> dict[str, str]:
-        """The world's containers: id by name."""
+        """The world's containers: ids by name."""
         if self.daemon is None:
             return {}
         below = f"{world.data_dir}/"
@@ -50,7 +50,7 @@ def _use(world: World, use: str, **section: Any) -> None:
 
 
 def _as_ordinary_user(world: World) -> None:
-    """Root becomes somebody else for the gateway; anybody else is ordinary already."""
+    """Run the gateway as an ordinary user if the current one is root."""
     if os.geteuid() != 0:
         return
     user = str(ORDINARY_USER)
@@ -104,7 +104,7 @@ async def remote(world: World) -> AsyncIterator[Provided]:
 
 @asynccontextmanager
 async def remote_servers(world: World) -> AsyncIterator[Provided]:
-    """Two reference servers, and a third one that is away."""
+    """Two reference servers, and a third one that is down."""
     _needs_bubblewrap()
     own = {"use": "bubblewrap", "limits": {"free_disk_mb": 1}}
     async with AsyncExitStack() as stack:
@@ -118,7 +118,7 @@ async def remote_servers(world: World) -> AsyncIterator[Provided]:
         server.process.kill()
         await server.process.wait()
         notes = Homes(partial(thread_folder, world.data_dir), world.data_dir / "threads" / ".sandbox-servers")
-        await notes.enlist(urls[2], [])  # it was met, and kept nothing
+        await notes.enlist(urls[2], [])  # it is known, and had no sandboxes
         _use(world, "remote", remote={"url": urls, "token": TOKEN})
         away = f"the sandbox server {urls[2]} cannot be reached"
         yield Provided(

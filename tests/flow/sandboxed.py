@@ -1,4 +1,4 @@
-"""What the flow tests of the sandbox share: the need for bubblewrap, and a look at this machine's processes."""
+"""Helpers of the sandbox's flow tests: the requirement of bubblewrap, and checks of this machine's processes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 MISSING = "" if shutil.which("bwrap", path="/usr/bin:/bin") else "bubblewrap is not installed"
 
 MARK = f"{secrets.randbelow(10**8):08}"
-"""Part of every `mark`: other runs of the tests on this machine, beside this one, have their own."""
+"""Part of every `mark`, different in concurrent test runs on this machine."""
 
 
 def require_bubblewrap() -> None:
-    """Skip the module where it is missing; a CI has to have it."""
+    """Skip the module if it is missing; fail in CI."""
     if MISSING and not os.environ.get("CI"):
         pytest.skip(MISSING, allow_module_level=True)
     assert not MISSING
@@ -35,7 +35,7 @@ def bash(command: str, **more: object) -> str:
 
 
 def delegates(**prompts: str) -> str:
-    """A line that makes the simulated model delegate; each prompt drives its subagent's model in turn."""
+    """A line that makes the simulated model delegate; each prompt in turn controls its subagent's model."""
     tasks = [
         {"description": name.replace("_", " "), "prompt": prompt, "subagent_type": "general-purpose"}
         for name, prompt in prompts.items()
@@ -44,7 +44,7 @@ def delegates(**prompts: str) -> str:
 
 
 def running(mark: str) -> list[int]:
-    """The processes of this machine that have the mark in their command lines."""
+    """The processes of this machine with the mark in their command lines."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -58,7 +58,7 @@ def running(mark: str) -> list[int]:
 
 
 async def until_running(mark: str, seconds: float = 20.0) -> None:
-    """Until a process has the mark as an argument of its own: a shell has it from its start, inside its script."""
+    """Wait until the mark is a whole argument of a process: a shell has it from the start, within its script."""
     async with asyncio.timeout(seconds):
         while not await asyncio.to_thread(_started, mark):
             pass
@@ -73,7 +73,7 @@ def _started(mark: str) -> bool:
 
 
 async def until_gone(mark: str, seconds: float) -> None:
-    """Raises AssertionError when a look that begins after that time still finds a process with the mark."""
+    """Raise AssertionError if a check that begins after that time still finds a process with the mark."""
     deadline = asyncio.get_running_loop().time() + seconds
     late = False
     while left := await asyncio.to_thread(running, mark):

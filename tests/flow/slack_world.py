@@ -1,4 +1,4 @@
-"""The real gateway with a Slack app in place of the Telegram bot, for tests/flow/test_slack*.py."""
+"""The real gateway with a Slack app instead of the Telegram bot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSED_SECONDS = 15.0
 
 @dataclass
 class SlackWorld(World):
-    """The account is called "slack". slack: the app's side of the platform."""
+    """A world whose account is called "slack". slack: the app's side of the platform."""
 
     slack: SlackSimulator = field(kw_only=True)
 
@@ -44,7 +44,7 @@ class SlackWorld(World):
         return merged(merged(super().config(), allowed), self.settings)
 
     def person(self, person: Person) -> str:
-        """As the config names somebody."""
+        """The person's id in the config."""
         return f"slack:{person.team_id or self.slack.team_id}/{person.id}"
 
     @property
@@ -56,23 +56,23 @@ class SlackWorld(World):
         await self.slack.wait_connected(timeout=READY_SECONDS)
 
     async def stop(self) -> int:
-        """See World; nothing stays connected to the platform either."""
+        """Stop as in World; no connection to the platform remains either."""
         code = await super().stop()
         await self.slack.wait_connected(0, timeout=CLOSED_SECONDS)
         return code
 
     async def kill(self) -> None:
-        """See World; the platform has noticed, so that a later `start` waits for a new socket."""
+        """Kill as in World, until the platform has noticed, so that a later `start` waits for a new socket."""
         await super().kill()
         await self.slack.wait_connected(0, timeout=CLOSED_SECONDS)
 
 
 @asynccontextmanager
 async def slack_app(process: SimulatorProcess) -> AsyncIterator[SlackSimulator]:
-    """An app that nobody else uses, in a workspace of its own; at the end nothing that it did may be a problem."""
+    """A new app in its own workspace; at the end its actions must not have caused problems."""
     async with slack_client.connect(process) as client:
         app = await client.fresh_app()
         await app.add_chat(TEAM, people=[ALICE, BOB])
-        # As Slack repeats them, but a test does not wait for minutes.
+        # Like Slack's retries, but without waits of minutes.
         await app.set_timing(retry_delays=(0.0, 1.0, 3.0))
         yield app

@@ -1,5 +1,5 @@
-"""Nothing is left after a planned stop: what every flow test checks of its gateway, once that has ended. Nor has the
-log any words of people, whatever the test was about (docs/privacy.md)."""
+"""Checks by every flow test after its gateway has ended: a planned stop leaves nothing behind, and the log contains no
+words of people, whatever the test was about (docs/privacy.md)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 DATABASE = "antler.db"
 NOWHERE = "kanarienvogel"
-"""A word of what is said to others, or where nobody will be answered: it may be in no file at all."""
+"""A word in messages to others, or in chats without access: no file at all may contain it."""
 CODE = re.compile(r"[2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4}")
 SHORTEST = 10
-"""Characters of what counts as somebody's words: "hello" may be in a log by chance."""
+"""Least characters of a person's words to be checked: "hello" may be in a log by chance."""
 MOST = 300
-"""Messages that are looked for, the newest; after thousands the older ones are as good as these."""
+"""Number of newest messages that are checked; after thousands, older ones would add nothing."""
 CLOSED_SECONDS = 15.0
 
 
 async def check(world: World) -> None:
-    """Raises AssertionError for anything that the stop should have put away."""
+    """Raise AssertionError for anything that the stop should have removed."""
     assert "left behind:" not in world.log, world.log
     check_data(world.data_dir, world.found)
     check_words(world.data_dir, world.log)
@@ -41,15 +41,15 @@ async def check(world: World) -> None:
 
 
 def logs_of(folder: Path) -> set[tuple[Path, int]]:
-    """What databases in the folder were not checkpointed, as it was written last."""
+    """Logs of databases in the folder that were not checkpointed, with the time of the last write."""
     logs = [path for pattern in ("*-wal", "*-journal") for path in folder.glob(pattern)]
     return {(path, path.stat().st_mtime_ns) for path in logs if path.stat().st_size}
 
 
 def check_data(folder: Path, found: set[tuple[Path, int]]) -> None:
-    """The data folder is closed, complete and free for the next process.
+    """Check that the data folder is closed, complete and free for the next process.
 
-    found: of a killed process, before this one was started; it may have stopped before it needed the agent's database.
+    found: of a killed process, before this one started; it may have stopped before it opened the agent's database.
     """
     assert not (folder / SOCKET).exists()
     with DataDirLock(folder):
@@ -63,7 +63,7 @@ def check_data(folder: Path, found: set[tuple[Path, int]]) -> None:
 
 
 def check_words(folder: Path, log: str) -> None:
-    """Nobody's words are in the log, and nowhere those that were not for the bot."""
+    """Check that no person's words are in the log, and that words not meant for the bot are in no file."""
     told = [words for words in _said(folder / DATABASE) if words in log]
     assert not told, f"in the log: {told}\n{log}"
     assert NOWHERE not in log
@@ -72,7 +72,7 @@ def check_words(folder: Path, log: str) -> None:
 
 
 def _said(database: Path) -> set[str]:
-    """What people wrote and what their files are called, line by line, as the inbox has it."""
+    """Lines of people's messages, and names of their files, from the inbox."""
     if not database.exists():
         return set()
     with contextlib.closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as connection:
@@ -86,7 +86,7 @@ def _said(database: Path) -> set[str]:
 
 
 def _is_branched(folder: Path, path: str) -> bool:
-    """Whether a file is a copy that came along into a branch of a chat."""
+    """Whether a file was copied into a branch of a chat."""
     with contextlib.closing(sqlite3.connect(f"file:{folder / DATABASE}?immutable=1", uri=True)) as connection:
         threads = [thread_id for (thread_id,) in connection.execute("select thread_id from branches")]
     return any(folder_name(thread_id) in Path(path).parts for thread_id in threads)

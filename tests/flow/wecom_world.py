@@ -1,4 +1,4 @@
-"""The real gateway with a WeCom robot in place of the Telegram bot, for tests/flow/test_wecom*.py."""
+"""The real gateway with a WeCom robot instead of the Telegram bot."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 ACCOUNT = "wecom"
 ASKED = "!count 100\n!pause half"
 BEGUN = "1 2 3 4 5 6 7 8 9 10"
-"""What is seen by then: the last few characters are held back, as they might become a secret."""
+"""The text visible by then: the last few characters are held back, as they might become part of a secret."""
 WHOLE = "The first half of the answer, and the second half."
 
 
 @dataclass
 class WecomWorld(World):
-    """The account is called "wecom". wecom: the robot's side of the platform."""
+    """A world whose account is called "wecom". wecom: the robot's side of the platform."""
 
     wecom: WecomSimulator = field(kw_only=True)
 
@@ -48,17 +48,17 @@ class WecomWorld(World):
         await self.wecom.wait_connected(timeout=READY_SECONDS)
 
     async def stop(self) -> int:
-        """See World; nothing stays connected to the platform either."""
+        """Stop as in World; no connection to the platform remains either."""
         code = await super().stop()
         await tidiness.all_closed(self.wecom.open_connections)
         return code
 
     async def kill(self) -> None:
-        """See World; the platform has noticed."""
+        """Kill as in World, until the platform has noticed."""
         await super().kill()
         await self.wecom.wait_disconnected()
 
     @property
     def uploads(self) -> list[Path]:
-        """The files that people sent and that were taken."""
+        """The files from people that were accepted."""
         return sorted(self.data_dir.glob("threads/*/user-data/uploads/*"))
