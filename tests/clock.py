@@ -1,4 +1,4 @@
-"""A clock that tests turn: nothing waits for real time, and everything due happens in order."""
+"""A virtual clock for tests: nothing waits for real time, and everything due happens in order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 QUIET_ROUNDS = 12
-"""Turns of the loop without any work under way after which everything is taken to wait for time or for the test."""
+"""Idle iterations of the loop after which everything is assumed to wait for time or for the test."""
 REST = 0.0005
-"""Real seconds between two looks at work outside the loop. Its result wakes the loop by itself; a loop that turned
-without rest would take more of the processor than that work, and of Python's one lock."""
+"""Real seconds between two checks for work outside the loop. Its result wakes the loop by itself; a busy loop would
+take CPU time, and Python's global lock, from that work."""
 
 
 class VirtualClock:
-    """Clock port. busy: tells that work is going on outside the loop (a database thread), which must be waited for."""
+    """Clock port. busy: whether work is running outside the loop (in a database thread) that must be waited for."""
 
     def __init__(self, busy: Callable[[], bool] = lambda: False) -> None:
         self._start = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,11 +46,11 @@ class VirtualClock:
 
     @property
     def sleeping(self) -> int:
-        """Sleepers that still wait for their time."""
+        """Number of sleepers that have not been woken."""
         return sum(not waker.done() for _, _, waker in self._sleepers)
 
     async def settle(self) -> None:
-        """Let everything run that needs no time."""
+        """Run everything that needs no time."""
         quiet, busy = 0, False
         while quiet < QUIET_ROUNDS:
             await asyncio.sleep(REST if busy else 0)
@@ -58,7 +58,7 @@ class VirtualClock:
             quiet = 0 if busy else quiet + 1
 
     async def advance(self, seconds: float) -> None:
-        """Turn the clock, waking each sleeper at its own time and letting its consequences happen before the next."""
+        """Advance the clock, waking each sleeper at its own time and completing the consequences before the next."""
         target = self._now + seconds
         await self.settle()
         while self._sleepers and self._sleepers[0][0] <= target:
@@ -67,7 +67,7 @@ class VirtualClock:
         self._now = target
 
     async def until(self, work: Awaitable[T], limit: float = 86_400.0) -> T:
-        """Turn the clock as far as `work` needs; fails when it would need more than `limit` seconds or would hang."""
+        """Advance the clock as far as `work` needs; fail if it needs more than `limit` seconds or hangs."""
         task = asyncio.ensure_future(work)
         deadline = self._now + limit
         try:

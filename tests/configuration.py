@@ -1,6 +1,6 @@
-"""docs/configuration.md, made of the settings and of what config.yaml.example says about each.
+"""Generates docs/configuration.md from the settings and their descriptions in config.yaml.example.
 
-`python -m tests.configuration` writes it; tests/test_docs.py holds it.
+`python -m tests.configuration` writes it; tests/test_docs.py compares it.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ COMMON = {
     "agent": "the agent that answers here",
     "proxy": "overrides `network.proxy` and `network.no_proxy`; `direct`: none",
 }
-"""What every account may have."""
+"""Keys that every account may have."""
 _KEY = re.compile(r"(?P<indent> *)(?P<off># ?)?(?P<more> *)(?P<item>- )?(?P<key>\w+):(?: (?P<value>.*))?")
 _MORE = re.compile(r" {30,}# (?P<text>.+)|# {30,}# (?P<other>.+)")
-"""A comment that goes on with what the line above says."""
+"""A comment that continues the one above."""
 KINDS = {bool: "`true` | `false`", int: "whole number", float: "number", Path: "path", SecretStr: "text, a secret"}
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the example says of one key. shown: its value there."""
+    """The example's description of one key. shown: its value there."""
 
     shown: str
     meaning: str
@@ -79,7 +79,7 @@ def _is_section(name: str) -> bool:
 
 @cache
 def paths() -> dict[str, FieldInfo]:
-    """All keys by their paths, such as models[].name and mcp_servers.NAME.url."""
+    """All keys by path, such as models[].name and mcp_servers.NAME.url."""
     return dict(_walk(Settings, ""))
 
 
@@ -102,7 +102,7 @@ def _common() -> dict[str, FieldInfo]:
 
 
 def _models(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """The models that a value holds, each with what stands between it and their keys."""
+    """The models that a value contains, each with the path between the value and the model's keys."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, "."
@@ -116,7 +116,7 @@ def _models(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
 
 
 def told() -> dict[str, Told]:
-    """What the example says, by the path of the key."""
+    """The descriptions in the example, by path of the key."""
     known, found = paths(), dict[str, Told]()
     above: list[tuple[int, str]] = []
     last = ""
@@ -138,7 +138,7 @@ def told() -> dict[str, Told]:
 
 
 def _path(above: str, key: str, known: Mapping[str, FieldInfo]) -> str:
-    """The path of a key of the example. What is none, such as a word of a comment, gets one that no key has."""
+    """The path of a key in the example. A word that is no key, such as one in a comment, gets a path of no key."""
     if not above:
         return key
     for path in (f"{above}.{key}", f"{above}[].{key}", f"{above}.{NAME}"):
@@ -148,7 +148,7 @@ def _path(above: str, key: str, known: Mapping[str, FieldInfo]) -> str:
 
 
 def _row(path: str, field: FieldInfo, said: Told) -> str:
-    """ "" for a section of which nothing is to be said but its keys."""
+    """A row of the table; "" for a section without a description of its own."""
     kind, meaning = takes(field), said.meaning
     if kind == SECTION and not meaning:
         return ""
@@ -180,7 +180,7 @@ def _default(field: FieldInfo, said: Told) -> str:
 
 
 def takes(field: FieldInfo) -> str:
-    """In words, with the bounds."""
+    """The type of a field in words, with its bounds."""
     bounds = []
     for each in field.metadata:
         low, high = getattr(each, "ge", None), getattr(each, "le", None)

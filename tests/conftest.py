@@ -1,4 +1,4 @@
-"""Which tests are slow, and the store for all tests: what takes `url` or `store` runs on both databases."""
+"""The list of slow tests, and the store for all tests: tests that use `url` or `store` run on both databases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.stores import hasten
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-gc_tuning.hold()  # importing and collecting makes a million objects, none of which is garbage
+gc_tuning.hold()  # imports and collection create a million objects, none of which are garbage
 hasten()
 TESTS = Path(__file__).parent
 SLOW = (
@@ -28,8 +28,8 @@ SLOW = (
     "evals",
     "simulators",
     "torture",
-    # What starts processes by the dozen, waits for limits to bite, or tries every pattern on texts of every length, and
-    # every route on requests that were made up.
+    # Tests that start dozens of processes, wait for limits to take effect, or try every pattern on texts of every
+    # length and every route with generated requests.
     "bot/access/test_hostile_access.py",
     "bot/cli/test_command_line.py",
     "bot/delivery/test_crash.py",
@@ -67,16 +67,16 @@ SLOW = (
     "sandbox/test_runtime.py",
     "skills",
     "test_linear_time.py",
-    # Providers beside the one that most people have.
+    # Providers other than the most common one.
     "sandbox/docker",
     "sandbox/local/test_host.py",
     "sandbox/remote",
 )
 """Folders and files that `make test` leaves out."""
 LONG = ("bench", "evals", "simulators")
-"""The tests' own tools: `make check`, which has half an hour, leaves them to `make test-all`."""
+"""The tests' own tools: not run by `make check`, which is limited to half an hour, but by `make test-all`."""
 QUICK = ("flow/test_life_of_a_message.py", "skills/test_library.py")
-"""Files in them that it runs: the story of a message through the whole gateway, and the skills as they are written."""
+"""Slow files that `make test` runs: a message's path through the whole gateway, and the bundled skills."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,7 +92,7 @@ def is_slow(file: Path) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files that `make test` leaves out are not even imported."""
+    """Do not even import files that `make test` leaves out."""
     quick = config.option.markexpr == "not slow" and collection_path.name.startswith("test_")
     return True if quick and TESTS in collection_path.parents and is_slow(collection_path) else None
 
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.path.relative_to(TESTS).parts[0] in LONG:
             item.add_marker(pytest.mark.long)
-    items.sort(key=lambda item: not is_slow(item.path))  # the order that `--dist loadfile` begins in
+    items.sort(key=lambda item: not is_slow(item.path))  # `--dist loadfile` begins in this order
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -135,7 +135,7 @@ async def store(url: str) -> AsyncIterator[Store]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user may enter, unlike pytest's own."""
+    """A folder that every user may enter, unlike pytest's."""
     folder = Path(tempfile.mkdtemp(prefix="antler-open-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder

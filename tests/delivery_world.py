@@ -1,4 +1,4 @@
-"""A delivery with a real store, an in-memory channel and a clock that the test turns."""
+"""A delivery with a real store, an in-memory channel and a virtual clock."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RATE = Rate(per_second=30, per_chat_per_second=1, per_group_per_minute=20)
 
 @dataclass
 class Tripwire:
-    """Stops whoever is the `at`-th to pass, for ever: the moment at which a test kills the process."""
+    """Stops the `at`-th call of `step` and all later ones for ever: the moment at which a test kills the process."""
 
     at: int = 0
     passed: int = 0
@@ -53,7 +53,7 @@ class Tripwire:
 
 
 class WatchedStore(Store):
-    """Says when it is at work, so that the virtual clock waits for its threads."""
+    """A store that reports when it is busy, so that the virtual clock waits for its threads."""
 
     at_work = 0
     tripwire = Tripwire()
@@ -93,7 +93,7 @@ class WatchedStore(Store):
 
 
 class WatchedChannel(MemoryChannel):
-    """Passes the tripwire before and after each call has its effect, and remembers when it limited which chat."""
+    """A channel that passes the tripwire before and after each call, and records its rate limits by chat."""
 
     tripwire = Tripwire()
 
@@ -128,7 +128,7 @@ class WatchedChannel(MemoryChannel):
 
 
 class ProbedChannel(WatchedChannel):
-    """A platform like Telegram: ids count up over all chats, and a lost message is found by editing where it may be."""
+    """A platform like Telegram: ids increase over all chats, and a lost message is found by editing candidates."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -136,7 +136,7 @@ class ProbedChannel(WatchedChannel):
         self.from_people: list[tuple[str, int]] = []
 
     def write(self, chat: str, *, seen: bool = True) -> str:
-        """A person writes something; seen: it reached us, and the inbox keeps it."""
+        """Let a person write; return the id. seen: it reached the gateway and is in the inbox."""
         message_id = self.next_id()
         if seen:
             self.from_people.append((chat, _number(message_id)))
@@ -144,7 +144,7 @@ class ProbedChannel(WatchedChannel):
         return message_id
 
     def forget(self) -> None:
-        """Another process uses it."""
+        """Forget everything except the inbox, as for a new process."""
         self.sightings = Sightings()
         for chat, number in self.from_people:
             self.sightings.see(chat, number)
@@ -181,7 +181,7 @@ class ProbedChannel(WatchedChannel):
         except MessageGone:
             return False
         except OutcomeUnknown as error:
-            raise Temporary(str(error)) from error  # it may be repeated
+            raise Temporary(str(error)) from error  # may be repeated
         return True
 
 
@@ -191,7 +191,7 @@ def _number(message_id: str) -> int:
 
 @dataclass
 class World:
-    """One gateway's delivery and the platform that it speaks to, which outlives it."""
+    """One gateway's delivery, and its platform, which survives it."""
 
     url: str
     clock: VirtualClock
@@ -206,12 +206,12 @@ class World:
         await self.begin_anew(connect=connect)
 
     async def die(self) -> None:
-        """The process dies at this moment: a close without grace writes and sends nothing."""
+        """End the process at this moment: a close without grace writes and sends nothing."""
         await self.delivery.close(0)
         await self.store.close()
 
     async def begin_anew(self, *, connect: bool = True) -> None:
-        """The next process starts."""
+        """Start the next process."""
         if isinstance(self.channel, ProbedChannel):
             self.channel.forget()
         self.store = await open_store(self.url, self.clock)
@@ -221,7 +221,7 @@ class World:
         await self.delivery.start()
 
     def arm(self, at: int) -> Tripwire:
-        """The process stops at its `at`-th step from now on (0: never)."""
+        """Stop the process at its `at`-th step from now on (0: never)."""
         self.store.tripwire = self.channel.tripwire = Tripwire(at)
         return self.store.tripwire
 
@@ -241,7 +241,7 @@ class World:
         return self.channel.texts("1")
 
     def calls(self, *methods: str, chat: str | None = None) -> list[float]:
-        """When the platform was called."""
+        """Times of calls to the platform."""
         return [
             call.at
             for call in self.channel.calls
@@ -274,7 +274,7 @@ async def world(
     store = await open_store(url, clock)
     ports = ChannelPorts(publish=_nothing, clock=clock, route=lambda _: Route(), log=logging.getLogger("channels"))
     channel = platform("memory", ports, mode, rate)
-    made = World(url, clock, store, channel, None)  # type: ignore[arg-type]  # made in the next line, from this
+    made = World(url, clock, store, channel, None)  # type: ignore[arg-type]  # created in the next line from this
     made.delivery = made.new_delivery()
     made.delivery.register(channel)
     await made.delivery.start()

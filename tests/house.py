@@ -1,7 +1,7 @@
-"""`python -m tests.house`: the size and shape of the production code, beside the limits that the tests hold.
+"""`python -m tests.house`: size and shape of the production code, with the limits that the tests enforce.
 
-Counted are `antler`, `bot`, `channels`, `harness` and `sandbox` without the store's migrations. A room is a folder or
-module directly below a package; imports for type checking only count for who uses a module, never for floors.
+This covers `antler`, `bot`, `channels`, `harness` and `sandbox` without the store's migrations. A room is a folder or
+module directly below a package; imports for type checking count for the users of a module, but not for floors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("antler", "bot", "channels", "harness", "sandbox")
 CRUMB_LINES = 80
-"""A module shorter than this that only one other imports could stand in that one."""
+"""A shorter module with only one importer could be part of that one."""
 LONGEST_FUNCTION = 60
 PREPOSITIONS = {
     "about", "against", "as", "at", "behind", "beside", "by", "for", "from", "in",
@@ -28,7 +28,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Aim(NamedTuple):
-    """limit: what the test holds today, to be lowered as the figure falls. aim: where it should come to."""
+    """A limit and a goal. limit: enforced by the test, to be lowered as the figure falls. aim: the long-term goal."""
 
     limit: float
     aim: float
@@ -59,7 +59,7 @@ LIMITS: dict[str, Aim] = {
 
 @dataclass(frozen=True)
 class Module:
-    """name: dotted, a package's is that of its folder."""
+    """A module of the code. name: dotted; for a package, that of its folder."""
 
     name: str
     path: Path
@@ -84,7 +84,7 @@ class Module:
 
     @cached_property
     def imports(self) -> dict[str, bool]:
-        """Names that it imports, modules or what is in them; whether at run time or for type checking only."""
+        """Imported names, of modules or their contents -> whether at run time, not only for type checking."""
         found: dict[str, bool] = {}
         unseen = {id(node) for block in self.nodes if _checks_types(block) for node in ast.walk(block)}
         for node in self.nodes:
@@ -121,7 +121,7 @@ class House:
             self.modules[name] = Module(name, path, source, ast.parse(source))
 
     def figures(self) -> dict[str, float]:
-        """One for each of LIMITS."""
+        """The figures, one for each of LIMITS."""
         modules = self.modules.values()
         lines = sum(module.lines for module in modules)
         functions = [function for module in modules for function in module.functions]
@@ -158,7 +158,7 @@ class House:
         ]
 
     def floors(self, package: str) -> int:
-        """The longest chain of imports between rooms of a package. Raises ValueError where rooms import in a circle."""
+        """The longest chain of imports between rooms of a package. Raises ValueError if imports form a cycle."""
         rooms: dict[str, set[str]] = defaultdict(set)
         for module in self.modules.values():
             if module.name.split(".")[0] == package:

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 DEFAULT_RATE = Rate(per_second=30, per_chat_per_second=1, per_group_per_minute=20)
 
 KEPT = 10_000
-"""Messages per chat, states per message and calls that are remembered; older ones are forgotten."""
+"""Number of messages per chat, states per message, and calls that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryMode:
-    """What the platform can do. stream_ttl: seconds a stream may stay open. previews: ephemeral drafts in DMs.
+    """Features of the platform. stream_ttl: seconds a stream may stay open. previews: ephemeral drafts in DMs.
 
-    findable: `find` can tell where a lost send went; adopts: it is also asked for drafts of an earlier process.
-    replies: an answer can only be given to a certain message. buttons: without them a message's are left out.
+    findable: `find` can locate a lost send; adopts: it is also used for drafts of an earlier process.
+    replies: an answer must reply to a message. buttons: without this, buttons of messages are omitted.
     resumes: an open stream does not end with its process. notifies, notify_after: as in Capabilities.
     """
 
@@ -81,18 +81,18 @@ APPEND_ONLY = MemoryMode(edits=False, append_only=True, idempotent=False, findab
 NO_EDIT = MemoryMode(edits=False)
 NO_IDEMPOTENCY = MemoryMode(idempotent=False, findable=False)
 CALLS = MemoryMode(notifies=True)
-"""A new message calls people, a change of one does not."""
+"""A new message notifies people, an edit does not."""
 SEARCHED = MemoryMode(idempotent=False)
-"""A send cannot be repeated, but looked for."""
+"""A send cannot be repeated, but it can be searched for."""
 NO_BUTTONS = MemoryMode(buttons=False)
 REPLIES = MemoryMode(replies=True)
 RESUMED = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False, replies=True, resumes=True)
-"""As APPEND_ONLY, and an open stream outlives its process."""
+"""Like APPEND_ONLY, but an open stream outlives its process."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPart(Part):
-    """One message: a piece of the text with what hangs on it, or one file."""
+    """One message: a piece of the text with its buttons, or one file."""
 
     text: str
     buttons: tuple[tuple[Button, ...], ...] = ()
@@ -102,10 +102,9 @@ class MemoryPart(Part):
 
 @dataclass(slots=True, kw_only=True)
 class Bubble:
-    """A message as a person sees it. history: everything that it ever showed, oldest first. sent_at: monotonic.
+    """A message as a person sees it. history: all its states, oldest first. sent_at: monotonic.
 
-    silent: it called nobody. resumed: a stream that another process goes on with, for which what it shows does not
-    count.
+    silent: it notified nobody. resumed: a stream that another process continues, regardless of what it shows.
     """
 
     message_id: str
@@ -125,7 +124,7 @@ class Bubble:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of delivery. at: monotonic."""
+    """One call from delivery. at: monotonic."""
 
     method: str
     chat: str
@@ -134,14 +133,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong. applied: the platform did it, only its answer is lost."""
+    """A failure of a call. applied: the platform carried it out, only its response is lost."""
 
     error: ChannelError
     applied: bool = False
 
 
 def layout(message: OutboundMessage, mode: MemoryMode) -> tuple[MemoryPart, ...]:
-    """The text's pieces, the status below the last, the buttons on the last; then one part for each file."""
+    """The pieces of the text, the last one with status and buttons; then one part for each file."""
     pieces = split(message.text, mode.max_unit, at_lines=not mode.append_only)
     if message.status or (message.buttons and not pieces):
         pieces = _with_status(pieces, message.status, mode.max_unit)
@@ -155,9 +154,9 @@ def layout(message: OutboundMessage, mode: MemoryMode) -> tuple[MemoryPart, ...]
 
 
 def split(text: str, limit: int, at_lines: bool) -> list[str]:
-    """Pieces of at most `limit` characters that joined are `text` again.
+    """Split a text into pieces of at most `limit` characters, which joined result in `text`.
 
-    at_lines: cut at line ends where there are any. A stream cannot: its first piece would shrink when it is full.
+    at_lines: cut at line ends, if any. Not for a stream, whose first piece would shrink when it is full.
     """
     pieces = []
     while len(text) > limit:
@@ -175,7 +174,7 @@ def _with_status(pieces: list[str], status: str, limit: int) -> list[str]:
 
 
 class MemoryChannel:
-    """Channel port. chats: what stands in each chat, oldest first; previews: the ephemeral draft of a chat."""
+    """Channel port. chats: messages of each chat, oldest first; previews: the ephemeral draft of a chat."""
 
     def __init__(self, account: str, ports: ChannelPorts, mode: MemoryMode = FULL, rate: Rate = DEFAULT_RATE) -> None:
         self.account = account
@@ -203,27 +202,27 @@ class MemoryChannel:
     def capabilities(self) -> Capabilities:
         return self.mode.capabilities
 
-    # What a program or a test does with it.
+    # Interface for programs and tests.
 
     async def receive(self, *events: InboundEvent) -> None:
-        """Somebody wrote. Returns when the gateway has committed it."""
+        """Receive events, such as messages. Return once the gateway has committed them."""
         self.health.last_inbound = self._ports.clock.monotonic()
         await self._ports.publish(events)
 
     def end(self) -> None:
-        """No more input: `run` returns."""
+        """End the input, so that `run` returns."""
         self._ended.set()
 
     def fail(self, method: str, *errors: ChannelError, applied: bool = False, chat: str | None = None) -> None:
-        """The next calls of that method (in that chat) raise these, one each."""
+        """Let the next calls of that method (in that chat) raise these errors, one each."""
         self._faults.setdefault((method, chat), deque()).extend(Fault(error, applied) for error in errors)
 
     def hold(self, method: str) -> asyncio.Event:
-        """Calls of that method wait, before they have any effect, until the event is set."""
+        """Let calls of that method wait, before they have any effect, until the event is set."""
         return self._gates.setdefault(method, asyncio.Event())
 
     def texts(self, chat: str) -> list[str]:
-        """What stands in a chat now."""
+        """The current texts in a chat."""
         return [bubble.text for bubble in self.chats.get(chat, ())]
 
     def next_id(self) -> str:
@@ -232,7 +231,7 @@ class MemoryChannel:
         return f"m{self._count}"
 
     def remove(self, chat: str, message_id: str) -> None:
-        """A person deletes a message."""
+        """Let a person delete a message."""
         self.chats[chat] = [bubble for bubble in self.chats.get(chat, ()) if bubble.message_id != message_id]
 
     # The port.
@@ -272,7 +271,7 @@ class MemoryChannel:
         except EditRefused:
             raise
         except MessageGone:
-            # A platform told to say so has no such message.
+            # A platform that reports this no longer has the message.
             self.remove(address.chat, message_id)
             raise
         self._show(self._bubble(address, message_id), own(part, MemoryPart))
@@ -307,7 +306,7 @@ class MemoryChannel:
         return None
 
     def recall(self, known: Iterable[tuple[str, str]]) -> None:
-        """Not needed: its messages keep their keys."""
+        """Do nothing: messages keep their keys."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         content = self.files.get(attachment.ref)
@@ -362,7 +361,7 @@ class MemoryChannel:
         return self._ports.clock.monotonic()
 
     async def grow(self, address: Address, bubble: Bubble, message: OutboundMessage, method: str) -> None:
-        """Show the first part of `message` in an open stream, which must extend what it shows. Called by the stream."""
+        """Show the first part of `message`, which must extend the current text, in an open stream."""
         fault = await self._begin(method, address)
         ends_early = method == "finish" and not (message.final or self.mode.edits)
         parts = self.layout(message if ends_early else replace(message, status=""))
@@ -374,7 +373,7 @@ class MemoryChannel:
         _lose_answer(fault)
 
     async def _begin(self, method: str, address: Address) -> Fault | None:
-        """Count the call; fail or wait if told to. Returns a fault whose call is applied first."""
+        """Record the call; fail or wait if so configured. Return a fault whose call is applied first."""
         now = self._ports.clock.monotonic()
         self.calls.append(Call(method, address.chat, now))
         if method in self._gates:
@@ -391,7 +390,7 @@ class MemoryChannel:
     ) -> Bubble:
         key = (address.chat, idem_key)
         if self.mode.idempotent and key in self._taken:
-            # Also when a person has deleted it: a platform that knows the key makes no second message.
+            # Even if a person has deleted it: a platform that knows the key creates no second message.
             return self._taken[key]
         bubbles = self.chats.setdefault(address.chat, [])
         now = self._ports.clock.monotonic()
@@ -439,7 +438,7 @@ class MemoryStream:
 
     async def finish(self, message: OutboundMessage) -> None:
         if self._bubble.resumed and message.final and not self._bubble.streaming and not self._is_late:
-            return  # the process that began it has done that
+            return  # the process that opened it has done that
         self._must_be_open()
         await self._channel.grow(self._address, self._bubble, message, "finish")
         self._bubble.streaming = False

@@ -1,4 +1,4 @@
-"""Real parts that tests need and a machine may lack."""
+"""Real programs and services that tests need but a machine may lack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def missing(reason: str) -> NoReturn:
-    """At a person's editor the test is skipped with the reason; in CI a missing part is a failure."""
+    """Skip the test with the reason; in CI, fail instead."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""Number of examples on which Hypothesis tries a property: fewer in `make test` and `make check`."""
+"""Number of Hypothesis' examples per property: fewer in `make test` and `make check`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 from hypothesis import HealthCheck, settings
 
 PROFILES = {"quick": 20, "full": 100}
-"""Examples of a property that asks for no number of its own."""
+"""Number of examples of properties without their own number."""
 FEWEST = 5
 
 
 def choose_profile(name: str) -> None:
-    """No deadline and no complaint about slowness: a loaded machine is no failure."""
+    """Choose a profile, without deadlines and checks of slowness: a loaded machine is no failure."""
     settings.register_profile(
         name, max_examples=PROFILES[name], deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -20,7 +20,7 @@ def choose_profile(name: str) -> None:
 
 
 def examples(full: int) -> int:
-    """`full` of them in `make test-all`, a fifth of them elsewhere; the environment may ask for another number."""
+    """Number of examples: `full` in `make test-all`, a fifth elsewhere; the environment may set another number."""
     if asked := os.environ.get("HYPOTHESIS_EXAMPLES"):
         return int(asked)
     return max(full * settings().max_examples // PROFILES["full"], min(full, FEWEST))

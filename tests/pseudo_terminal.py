@@ -1,4 +1,4 @@
-"""A process at a pseudo-terminal, for tests that sit in front of one."""
+"""A process at a pseudo-terminal, for tests of interactive programs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 15.0
 _PIECES = re.compile(r"\x1b\[(?P<number>[0-9;?]*)(?P<action>[A-Za-z])|\x1b[^\[]|[^\x1b]")
 VARIABLES = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
-"""What the process must find in its environment; nobody answers a terminal's questions here."""
+"""Variables that the process needs; terminal queries are not answered here."""
 
 
 class PseudoTerminal:
-    """A process at a pseudo-terminal; everything that it ever wrote is in `output`."""
+    """A process at a pseudo-terminal. output: everything that it has written."""
 
     def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
         self._master = master
@@ -34,11 +34,11 @@ class PseudoTerminal:
 
     @property
     def shown(self) -> str:
-        """What a person sees now, with all that was scrolled away."""
+        """The text that a person sees now, including the scrollback."""
         return _drawn(self.output.decode(errors="replace"))
 
     def is_sane(self) -> bool:
-        """Lines, echo, and keys that are signals, as a shell expects to find it."""
+        """Whether line mode, echo, and signal keys are on, as a shell expects."""
         flags = termios.tcgetattr(self._master)[3]
         return all(flags & flag for flag in (termios.ICANON, termios.ECHO, termios.ISIG))
 
@@ -47,7 +47,7 @@ class PseudoTerminal:
         return self._master == -1
 
     def close(self) -> None:
-        """The person closes the window."""
+        """Close the window, as a person would."""
         asyncio.get_running_loop().remove_reader(self._master)
         os.close(self._master)
         self._master = -1
@@ -56,11 +56,11 @@ class PseudoTerminal:
         os.write(self._master, keys)
 
     async def see(self, expected: str, times: int = 1) -> None:
-        """Wait until it is seen so often. Raises TimeoutError with what is there."""
+        """Wait until the text is visible this many times. Raises TimeoutError with the current text."""
         await self._until(lambda: self.shown.count(expected) >= times, expected)
 
     async def ends(self) -> int:
-        """The process's exit code, once it has left by itself."""
+        """Wait for the process to end by itself; return the exit code."""
         return await asyncio.wait_for(self.process.wait(), WAIT_SECONDS)
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
@@ -84,7 +84,7 @@ class PseudoTerminal:
 async def at_a_terminal(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], rows: int = 24, columns: int = 80
 ) -> AsyncIterator[PseudoTerminal]:
-    """Run a command there; it is killed at the end if it is still there."""
+    """Run a command at a pseudo-terminal; kill it at the end if it is still running."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = await asyncio.create_subprocess_exec(
@@ -110,12 +110,12 @@ async def at_a_terminal(
 
 
 def _take_terminal() -> None:
-    """As a shell's: keys become signals of the process, and it hears of a closed window."""
+    """Make it the controlling terminal, so that keys and a closed window send signals to the process."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _drawn(output: str) -> str:
-    """The lines that this output draws: the few sequences that a prompt needs, on a screen without a bottom."""
+    """The lines that this output draws: supports the few sequences that a prompt needs, on an endless screen."""
     lines: list[list[str]] = [[]]
     row = column = 0
     for piece in _PIECES.finditer(output):

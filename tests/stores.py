@@ -1,4 +1,4 @@
-"""What opening a store costs, paid once by each process of tests: compiled SQL, the tables, waiting for the disk."""
+"""Faster stores for tests: SQL is compiled and tables are created once per process, without waiting for the disk."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def hasten() -> None:
-    """Stores on SQLite share the statements that were compiled for one of them, as those of one gateway do all its
-    life, and leave it to the system when a file is on the disk: processes are killed here, machines never fail."""
+    """Let SQLite stores share compiled statements, as within one gateway, and leave the time of writing to disk to the
+    system: tests kill processes, but machines never fail."""
     make, listen = sql._engine, sql._on_sqlite_connect
     first = create_engine("sqlite://")
     first.connect().close()  # now the dialect knows its database
@@ -36,7 +36,7 @@ def hasten() -> None:
 
 
 def lay(url: str) -> None:
-    """Put a database with all its tables where there is none: a store finds it as a gateway that never ran left it."""
+    """Create a database with all tables if there is none, like that of a gateway that never ran."""
     file = Path(sql.parse(url).database or "")
     if not file.exists():
         file.write_bytes(_tables())

@@ -1,4 +1,4 @@
-"""Tests that go through a table: one item for all rows, where a row costs less than an item does."""
+"""Table-driven tests: one item for all rows, if a row costs less than an item."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PARAM = type(pytest.param())
 
 
 def table(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Test], Test]:
-    """Like `pytest.mark.parametrize`, within one item: all rows run, and those that fail are told together.
+    """Like `pytest.mark.parametrize`, within one item: all rows run, and failed ones are reported together.
 
-    Fixtures are made once, so rows must leave them as they were.
+    Fixtures are created once, so rows must leave them unchanged.
     """
     columns = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
     known = [dict(zip(columns, _values(row, len(columns)), strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""compose.scale.yaml and docs/kubernetes: what they name is there, in the image, or in the settings."""
+"""compose.scale.yaml and docs/kubernetes: all names in them exist there, in the image, or in the settings."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ IMAGE = dict(re.findall(r"(ANTLER__\w+)=(\S+)", DOCKERFILE))
 USER = int(re.findall(r"useradd .* --uid (\d+)", DOCKERFILE)[0])
 SHARED_FOLDERS = {SHARED.parts[0], users_folder(Path()).name, SPOOL, SKILLS, TOKENS}
 FILLED_IN = "x" * 35
-"""In place of replace-me: Antler refuses what cannot be a secret."""
+"""Replacement for replace-me: Antler rejects values that cannot be secrets."""
 SERVED = {route.path for route in health_router(lambda: True).routes if isinstance(route, APIRoute)}
 
 
 def check_arguments(arguments: list[str]) -> None:
-    """Of the command `antler`, as the image's entrypoint is given them."""
+    """Check arguments of the command `antler`, as passed to the image's entrypoint."""
     name, *rest = arguments
     command: Any = typer.main.get_command(app)
     known = {option for parameter in command.commands[name].params for option in parameter.opts}
@@ -59,7 +59,7 @@ OURS = ("gateway", "worker")
 
 
 def interpolated(text: str, words: Mapping[str, str]) -> str:
-    """As Compose does it with ${NAME:-default} and ${NAME:?}."""
+    """Interpolate ${NAME:-default} and ${NAME:?} like Compose."""
     return re.sub(r"\$\{(\w+):[-?]([^}]*)\}", lambda found: words.get(found[1], found[2]), text)
 
 
@@ -137,19 +137,19 @@ def test_the_proxy_asks_for_the_gateway_that_leads() -> None:
         subprocess.run([program, "-c", "-f", file], env={"GATEWAYS": "gateway"}, check=True, timeout=30)
 
 
-# Kubernetes: with the sandbox server, and as the base alone has it.
+# Kubernetes: with the sandbox server, and the base alone.
 
 
 @cache
 def rendered(name: str) -> list[dict[str, Any]]:
-    """What `kubectl apply -k` would send, as far as these files use kustomize, which a test compares."""
+    """The documents that `kubectl apply -k` would send, for the kustomize features used here; a test compares them."""
     found: list[dict[str, Any]] = []
     built(KUBERNETES / name, found)
     return found
 
 
 def built(folder: Path, found: list[dict[str, Any]]) -> None:
-    """Add what a kustomization, or a component, has and changes. A map that it generates has no hash in its name."""
+    """Add the resources and changes of a kustomization or component. Generated maps have no hash in their names."""
     wanted = yaml.safe_load((folder / "kustomization.yaml").read_text())
     assert wanted.keys() <= {"apiVersion", "kind", "namespace", "resources", "components", "configMapGenerator",
                              "patches", "images"}  # fmt: skip
@@ -182,7 +182,7 @@ def built(folder: Path, found: list[dict[str, Any]]) -> None:
 
 
 def patched(document: dict[str, Any], changes: list[dict[str, Any]]) -> None:
-    """JSON patches (RFC 6902) that add a key that is not there."""
+    """Apply JSON patches (RFC 6902) that add a missing key."""
     for change in changes:
         *path, last = change["path"].strip("/").split("/")
         place: Any = document
@@ -192,7 +192,7 @@ def patched(document: dict[str, Any], changes: list[dict[str, Any]]) -> None:
         place[last] = change["value"]
 
 
-@pytest.mark.image  # kubectl is not where the CI runs
+@pytest.mark.image  # CI has no kubectl
 @pytest.mark.parametrize("overlay", ["base", "example", "sandbox-server"])
 def test_kustomize_makes_the_same_of_them(overlay: str) -> None:
     program = shutil.which("kubectl")
@@ -225,7 +225,7 @@ def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def in_the_guide() -> dict[str, str]:
-    """The Secret that the guide tells to make, filled in."""
+    """The Secret that the guide says to create, filled in."""
     (lines,) = re.findall(r"^```sh\n(TELEGRAM_BOT_TOKEN=.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
     return dict(line.replace("replace-me", FILLED_IN).split("=", 1) for line in lines.splitlines())
 
@@ -265,7 +265,7 @@ def test_the_pods_can_be_configured_so(overlay: str, name: str, tmp_path: Path) 
         assert probe["port"] == port["name"]
         assert probe["path"] in SERVED
         assert probe["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
-    # A standby is as ready as the leader: or no rollout ends.
+    # A standby is as ready as the leader; otherwise no rollout would end.
     assert probes["readinessProbe"]["path"] == {"gateway": "/healthz", "worker": "/readyz"}[name]
     own = {each["mountPath"]: each for each in container["volumeMounts"]}
     data = settings.data_dir

@@ -1,4 +1,4 @@
-"""The shape of the code does not get worse: each figure of `make house` keeps its limit."""
+"""The shape of the code does not get worse: each figure of `make house` stays within its limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def figures() -> dict[str, float]:
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_figure_keeps_its_limit(figures: dict[str, float], name: str) -> None:
-    """Lower the limit when a figure falls; look at `python -m tests.house` when it rises."""
+    """Lower the limit if a figure falls; check `python -m tests.house` if it rises."""
     assert figures[name] <= LIMITS[name].limit
 
 
@@ -77,7 +77,7 @@ def test_the_docs_name_files_that_are_there() -> None:
 
 
 def test_the_chinese_readme_says_what_the_english_one_says() -> None:
-    """The same headings, commands, names in code, and links, of pictures the Chinese ones; each leads to the other."""
+    """The same headings, commands, names in code, and links, with Chinese pictures; each links to the other."""
     told = []
     for name, other, picture in (("README.md", "README.zh.md", ".png"), ("README.zh.md", "README.md", "-zh.png")):
         text = (ROOT / name).read_text()

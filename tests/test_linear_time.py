@@ -1,8 +1,8 @@
-"""No text of strangers or of a model makes the gateway slow: the time of every pattern, and of what reads, shows and
-lays out foreign text, grows with the length of the text and not with its square.
+"""No text from people or a model can slow down the gateway: the time of every pattern, and of the functions that read,
+show and lay out untrusted text, grows linearly with the length of the text, not quadratically.
 
-Times are CPU times of this thread, the least of several runs, and only compared with one another, so that a busy
-machine changes nothing.
+Times are CPU times of this thread, the minimum of several runs, and only compared with each other, so that a busy
+machine has no effect.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from tests.memory_channel import layout as memory_layout
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# How `re` reads a pattern; no part of what it promises, and without types.
+# The parser of `re`: no public API, and without types.
 kinds: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
 
 PATTERN_SIZES = (1_000, 4_000)
 READER_SIZES = (4_000, 16_000)
-"""Characters; what lays a text out works by pages, which the longer one nearly fills."""
+"""Characters; layout works by pages, which the longer text nearly fills."""
 NEGLIGIBLE = 0.002
-"""CPU seconds at the larger size: what is so fast reads nothing again for each of 4000 characters."""
+"""CPU seconds at the larger size: anything this fast does not reread the text for each of 4000 characters."""
 MOST_GROWTH = 8.0
-"""From the smaller size to the larger one: 4 where it is linear, 16 where it is quadratic."""
+"""Growth from the smaller size to the larger one: 4 if linear, 16 if quadratic."""
 RUNS = (1, 3, 7)
-"""What looks slow is measured again, more often: something else may have been at work."""
+"""Numbers of runs: slow results are measured again, more often, because something else may have been running."""
 PACKAGES = ("bot", "channels", "harness", "sandbox")
 
 EXEMPT = {
     "harness.memory.taint._FILES": "looks only at blocks of the gateway's own making; foreign text cannot open one",
     "sandbox.shell.suspicious.SOCKETS": "is only ever matched at the beginning of a word of a command (`mentions`)",
 }
-"""Patterns that are quadratic on a text that they never meet, and why they do not meet it."""
+"""Patterns that are quadratic on texts that they never receive, and the reason."""
 
 UNITS = (
     *("a", "A", "0", "_", "-", " ", "\n", "\t", "\r", "\0", "é", "字", "\u200b", "\x1b[", "\x1b]", "😀"),
@@ -129,7 +129,7 @@ def _seconds(work: Callable[[str], object], text: str, runs: int = 1) -> float:
 
 @pytest.fixture(autouse=True)
 def _no_collection() -> Iterator[None]:
-    """A collection of garbage would be part of some run's time."""
+    """Disable garbage collection, which would add to the time of some runs."""
     gc.collect()
     gc.disable()
     yield
@@ -142,7 +142,7 @@ def slow_shapes(
     sizes: tuple[int, int] = PATTERN_SIZES,
     endings: tuple[str, ...] = ENDINGS,
 ) -> Iterator[str]:
-    """The shapes, a beginning and what is repeated behind it, for which the time grows faster than the text."""
+    """The shapes (a prefix and a repeated unit) for which the time grows faster than the text."""
     for before, unit in shapes:
         for ending in endings:
             small, large = (_text(before, unit, size, ending) for size in sizes)
@@ -151,7 +151,7 @@ def slow_shapes(
 
 
 def _growth(work: Callable[[str], object], small: str, large: str) -> float:
-    """How much more time the larger text takes, 0 where it is no more than it is longer."""
+    """Ratio of the times of the larger and the smaller text, 0 if it is at most MOST_GROWTH."""
     least_small = least_large = float("inf")
     for runs in RUNS:
         least_large = min(least_large, _seconds(work, large, runs))
@@ -163,8 +163,8 @@ def _growth(work: Callable[[str], object], small: str, large: str) -> float:
     return least_large / least_small
 
 
-# The patterns. A text that one of them reads again and again is made of its own parts: what stands before a repetition,
-# once or many times, and what is repeated.
+# The patterns. A text that a pattern rereads consists of its own parts: the part before a repetition, once or many
+# times, and the repeated part.
 
 
 @cache
@@ -185,7 +185,7 @@ def _source() -> str:
 
 
 def _patterns() -> dict[str, re.Pattern[Any]]:
-    """Each compiled pattern of the product once, by the first name that it has."""
+    """Each compiled pattern of the product once, by its first name."""
     found: dict[re.Pattern[Any], str] = {}
     for module in _modules():
         for name, value in vars(module).items():
@@ -223,7 +223,7 @@ _REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 
 
 def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:
-    """What is repeated, and an example of what stands before it."""
+    """Examples of text before each repetition, with the repeated text."""
     for kind, value in tree:
         if kind in _REPEATS:
             yield before, _example(value[2]) or "a"
@@ -275,7 +275,7 @@ def _of_class(items: Any) -> str:
 
 
 def _reader(name: str, pattern: re.Pattern[Any]) -> Callable[[str], object]:
-    """Uses the pattern as the product does: at the beginning of a text only, where it is never searched for."""
+    """A function that applies the pattern like the product: only at the start of a text if it is never searched for."""
     module, _, short = name.partition("#")[0].rpartition(".")
     private = short.startswith("_") and module in sys.modules
     source = inspect.getsource(sys.modules[module]) if private else _source()
@@ -319,14 +319,14 @@ def test_the_measure_knows_a_quadratic_pattern(pattern: str) -> None:
     assert any(slow_shapes(_reader("", compiled), _shapes(compiled)))
 
 
-# What reads, shows and lays out foreign text.
+# Functions that read, show and lay out untrusted text.
 
 REDACT = Redactor(["correct-horse-battery", "123456:abcdefghijklmnopqrstuvwxyz0123456789"])
 _NEW = count()
 
 
 def _outbound(text: str) -> OutboundMessage:
-    """Another one each time, so that nothing is remembered of the last measurement."""
+    """A new message each time, so that nothing from the last measurement is cached."""
     return OutboundMessage(text=f"{next(_NEW)}\n\n{text}", final=True)
 
 

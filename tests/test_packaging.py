@@ -93,7 +93,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
 
 def _services() -> dict[str, Any]:
-    """Those that run the image of this repository, by name."""
+    """The services that run this repository's image, by name."""
     return {name: each for name, each in COMPOSE["services"].items() if each["image"] == "antler"}
 
 
@@ -136,7 +136,7 @@ def test_the_sandbox_server_of_compose_can_read_its_settings() -> None:
 
 
 GUIDE = (ROOT / "docs" / "install.md").read_text()
-"""Its manifests are complete: what they name is in them, in the image, or in the settings."""
+"""The guide; all names in its manifests exist in them, in the image, or in the settings."""
 MANIFESTS: list[dict[str, Any]] = [
     manifest
     for block in re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
@@ -156,13 +156,13 @@ def _pod(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _secret(name: str = "antler") -> dict[str, str]:
-    """What somebody has filled in; Antler refuses the placeholders."""
+    """The Secret filled in, because Antler rejects the placeholders."""
     held: dict[str, str] = _manifest("Secret", name)["stringData"]
     return {key: re.sub(r"replace-me[\w-]*", "x" * 35, value) for key, value in held.items()}
 
 
 def _variables(container: dict[str, Any]) -> dict[str, str]:
-    """What a container's own variables say."""
+    """The container's own variables."""
     found = {}
     for each in container.get("env", ()):
         secret = each.get("valueFrom", {}).get("secretKeyRef")
@@ -255,7 +255,7 @@ def _interpolated(text: str, words: dict[str, str]) -> str:
 
 
 def test_the_wheel_holds_what_the_page_is_made_of() -> None:
-    """hatchling leaves out what git ignores; everything else below a package is in the wheel."""
+    """hatchling omits files that git ignores; everything else below a package is in the wheel."""
     files = [*(ROOT / "bot/http/page/static").iterdir(), *(ROOT / "bot/http/page/templates").rglob("*.html")]
     assert len(files) > 15
     ignored = subprocess.run(

@@ -1,4 +1,4 @@
-"""The gateway's core, wired as the process wires it, on a real store, an in-memory platform and a turned clock."""
+"""The gateway's core, wired as in the process, with a real store, an in-memory platform and a virtual clock."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class FlakyStore(WatchedStore):
 
 
 class WatchedThreads(ThreadPoolExecutor):
-    """The loop's threads. They are at work until their caller has the result, so that the virtual clock waits."""
+    """The loop's threads. They count as busy until their caller has the result, so that the virtual clock waits."""
 
     at_work = 0
 
@@ -114,20 +114,20 @@ class WatchedThreads(ThreadPoolExecutor):
         return given
 
     def _hand_over(self, working: Future[T], given: Future[T]) -> None:
-        """In the loop: a thread that told of its end by itself could be held up between that and the result."""
+        """Pass the result on, in the loop: a thread that reports its own end could be delayed before the result."""
         if given.set_running_or_notify_cancel():
             if (error := working.exception()) is not None:
                 given.set_exception(error)
             else:
                 given.set_result(working.result())
-        asyncio.get_running_loop().call_soon(self._done)  # behind what `given` has called
+        asyncio.get_running_loop().call_soon(self._done)  # after the callbacks of `given`
 
     def _done(self) -> None:
         self.at_work -= 1
 
 
 class ThreadFiles(Sandboxes):
-    """No sandbox is started, but the files of threads are deleted. trouble: why that cannot be done."""
+    """Sandboxes that are never started, but delete the files of threads. trouble: why that is not possible."""
 
     facts = SandboxFacts(provider="memory", state="full", shortfalls=("it is only a test",))
 
@@ -141,12 +141,12 @@ class ThreadFiles(Sandboxes):
         if self.trouble:
             raise SandboxError(self.trouble)
         self.forgotten.append(thread_id)
-        # In the loop's threads, which the clock waits for; those of the real sandboxes are their own.
+        # In the loop's threads, which the clock waits for, unlike the threads of real sandboxes.
         await asyncio.to_thread(shutil.rmtree, thread_folder(self.folder, thread_id).parent, ignore_errors=True)
 
 
 class GatedChannel(MemoryChannel):
-    """downloads: attachments wait for it; presses: so do the answers to pressed buttons."""
+    """A channel with gates. downloads: attachments wait for it; presses: answers to pressed buttons do."""
 
     downloads: asyncio.Event | None = None
     presses: asyncio.Event | None = None
@@ -164,8 +164,8 @@ class GatedChannel(MemoryChannel):
 
 @dataclass
 class Core:
-    """One gateway; `channels` and `harness` are the outside world and outlive a crash. configured: the policy of all
-    accounts. warm_up: seconds from a start until there is an agent."""
+    """One gateway; `channels` and `harness` are the outside world and survive a crash. configured: the policy of all
+    accounts. warm_up: seconds from a start until the agent exists."""
 
     folder: Path
     configured: AccountPolicy
@@ -213,7 +213,7 @@ class Core:
 
     @property
     def settings(self) -> Settings:
-        """What an operator would have written for it."""
+        """The settings as an operator would write them."""
         uploads = self.upload_limits
         return Settings.model_validate(
             {
@@ -243,7 +243,7 @@ class Core:
         )
 
     async def start(self) -> None:
-        """Start the process's own parts, with another outside."""
+        """Start the process's own parts, with a simulated outside world."""
         asyncio.get_running_loop().set_default_executor(self.threads)
         settings = self.settings
         lay(settings.database_url)
@@ -294,7 +294,7 @@ class Core:
         self.spending, self.pictures = parts.spending, parts.presented
 
     def _channel(self, account: str, adapter: object, ports: ChannelPorts) -> GatedChannel:
-        """The account's channel, which speaks to the gateway of now."""
+        """The account's channel, connected to the current gateway."""
         if account not in self.channels:
             lasting = replace(ports, publish=lambda events: self.bus.publish(events))
             self.channels[account] = self.channel_type(account, lasting, self.mode, self.rate)
@@ -309,11 +309,11 @@ class Core:
         return self.harness
 
     def _at_work(self) -> bool:
-        """Threads are; once the process stands still at a tripwire, nothing will come of them any more."""
+        """Whether threads are busy; once the process is halted at a tripwire, their results no longer matter."""
         return not self.tripwire.tripped.is_set() and (self.store.at_work > 0 or self.threads.at_work > 0)
 
     async def stop(self, grace: float = 10) -> None:
-        """A planned stop, which ends within its grace, whatever hangs."""
+        """Stop as planned, within the grace period, whatever hangs."""
         self.runs.suspend()
         draining = asyncio.ensure_future(self.actors.drain())
         timer = asyncio.ensure_future(self.clock.sleep(grace / 2))
@@ -325,7 +325,7 @@ class Core:
         await self._end()
 
     async def crash(self) -> None:
-        """The process is gone at this moment; nothing that it still does has any effect."""
+        """End the process at this moment; nothing that it still does has any effect."""
         self.store.gone = True
         await self.delivery.close(0)
         await self._end()
@@ -342,7 +342,7 @@ class Core:
         await self.start()
         await self.clock.settle()
 
-    # What happens outside.
+    # Events from outside.
 
     @property
     def channel(self) -> GatedChannel:
@@ -353,7 +353,7 @@ class Core:
         await self.clock.settle()
 
     async def say(self, text: str, person: str = ANN, chat: str | None = None, **more: Any) -> Message:
-        """Somebody writes, in a DM or in the group `chat`."""
+        """Let a person write, in a DM or in the group `chat`."""
         message = self.message(text, person, chat, **more)
         await self.receive(message)
         return message
@@ -422,19 +422,19 @@ class Core:
             )
         )
 
-    # What is seen.
+    # Observations.
 
     def texts(self, chat: str = ANN) -> list[str]:
         return self.channel.texts(chat)
 
     async def reasons(self) -> list[str]:
-        """Why each event that no run answers was settled, oldest event first."""
+        """The reason for settling each event that no run answers, oldest first."""
         settled = select(inbox.c.reason).where(inbox.c.state == InboxState.DONE, inbox.c.run_id.is_(None))
         found: list[str] = await self.store.read(lambda tx: list(tx.scalars(settled.order_by(inbox.c.id))))
         return found
 
     async def answered(self) -> None:
-        """Everything that was accepted is answered."""
+        """Wait until every accepted message is answered."""
         await self.clock.until(self._all_answered())
 
     async def _all_answered(self) -> None:
@@ -465,7 +465,7 @@ async def core(
     group_context: bool = True,
     **more: Any,
 ) -> AsyncIterator[Core]:
-    """A gateway that has started. more: fields of `Core`."""
+    """A started gateway. more: fields of `Core`."""
     policy = AccountPolicy(rules, turns, group_scope, group_context)
     made = Core(folder, policy, limits=RunLimits(concurrent, seconds), **more)
     await made.start()
