@@ -104,7 +104,9 @@ class McpPool:
         connection = self._connections.get(name)
         if connection is None:
             state: State = "connecting" if self._servers[name].enabled else "off"
-            return ServerFacts(name=name, state=state, tools=0, detail="", silence=None)
+            broken = state == "connecting" and self._task is not None and self._task.done()
+            detail = "the MCP client could not be loaded: see the log" if broken else ""
+            return ServerFacts(name=name, state=state, tools=0, detail=detail, silence=None)
         health = connection.health
         return ServerFacts(
             name=name, state=health.state, tools=health.tools, detail=health.detail, silence=health.silence
@@ -147,7 +149,11 @@ class McpPool:
             await asyncio.wait({task})
 
     async def _serve(self) -> None:
-        module = await asyncio.to_thread(importlib.import_module, "harness.mcp.connection")
+        try:
+            module = await asyncio.to_thread(importlib.import_module, "harness.mcp.connection")
+        except Exception:  # a broken installation: no caller awaits this task
+            log.exception("mcp: the client could not be loaded, so no server is connected")
+            return self._made.set()
         for name, settings in self._servers.items():
             if settings.enabled:
                 self._connections[name] = self._connection(module, name, settings)
