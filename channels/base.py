@@ -138,8 +138,8 @@ class Problem:
         if isinstance(error, Fatal | NotAllowed):
             return cls(what=str(error), remedy=error.hint, fatal=isinstance(error, Fatal))
         host = urlsplit(url).hostname or url
-        what = f"{host} could not be asked ({error})"
-        return cls(what=what, remedy=f"see whether this machine reaches {host}, and what network.proxy says")
+        what = f"the request to {host} failed ({error})"
+        return cls(what=what, remedy=f"check that this machine can reach {host}, and check network.proxy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

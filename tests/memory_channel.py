@@ -279,7 +279,7 @@ class MemoryChannel:
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         if not self.mode.previews or address.kind != "dm":
-            raise Rejected("this chat shows no previews")
+            raise Rejected("this chat does not accept previews")
         fault = await self._begin("preview", address)
         self.previews[address.chat] = own(part, MemoryPart)
         _lose_answer(fault)

@@ -81,13 +81,13 @@ class TelegramApi:
             text = self._clean(str(error))
             raise translated(method, error, text, repeatable=repeatable, account=self._account) from None
         except _NOT_BUILT as error:
-            text = f"{method}: the answer cannot be read ({type(error).__name__})"
+            text = f"{method}: unreadable response ({type(error).__name__})"
             raise (Temporary if repeatable else OutcomeUnknown)(text) from None
 
     async def who_am_i(self) -> Me:
         user = await self.call("getMe", self._bot.get_me())
         if not isinstance(user.username, str):
-            raise Temporary("getMe did not say who the bot is")
+            raise Temporary("getMe did not identify the bot")
         joins, hears = (said is not False for said in (user.can_join_groups, user.can_read_all_group_messages))
         return Me(id=user.id, username=user.username, joins_groups=joins, hears_all=hears)
 
@@ -110,7 +110,7 @@ class TelegramApi:
             await self._poll_requests.shutdown()
             raise Temporary(f"no answer to the long poll within {timeout + grace:.0f} s") from None
         if not isinstance(updates, list):
-            raise Temporary("getUpdates answered something else than a list")
+            raise Temporary("getUpdates did not return a list")
         return updates
 
     async def _poll(self, offset: int | None, timeout: int, allowed: Sequence[str], late: float) -> Any:
@@ -236,11 +236,11 @@ class TelegramApi:
         """Stream a file into `sink`. Raises AttachmentFailed, Temporary and what the sink raises."""
         path = (await self.call("getFile", self._bot.get_file(file_id))).file_path
         if path is None:
-            raise AttachmentFailed("Telegram names no path for the file", "gone")
+            raise AttachmentFailed("Telegram returned no path for the file", "gone")
         root = f"{self._files}{HIDDEN_TOKEN}/"
         below = path.removeprefix(root)
         if not path.startswith(root) or below.startswith("/") or ".." in below.split("/"):
-            raise AttachmentFailed("the file's path is not one below the file server's root", "gone")
+            raise AttachmentFailed("the file's path is not below the file server's root", "gone")
         url = self._network.url_of(f"{root}{quote(below)}")
         async with self._network.session(1) as session, download(session, url) as response:
             _check_download(response.status)
@@ -262,8 +262,8 @@ def _check_download(status: int) -> None:
     if status == 200:
         return
     if status in (400, 403, 404, 410):
-        raise AttachmentFailed(f"the file server answered {status}", "gone")
-    raise Temporary(f"the file server answered {status}")
+        raise AttachmentFailed(f"the file server returned {status}", "gone")
+    raise Temporary(f"the file server returned {status}")
 
 
 def _chat(address: Address) -> int | str:
@@ -338,9 +338,9 @@ def _opened(file: TelegramFile, *, as_document: bool = False) -> Iterator[_Uploa
         else:
             handle, size = file.content, len(file.content)
         if size > MAX_UPLOAD:
-            raise Rejected(f"the file has {size} bytes; Telegram takes at most {MAX_UPLOAD} from a bot")
+            raise Rejected(f"the file has {size} bytes; Telegram accepts at most {MAX_UPLOAD} from a bot")
         if size == 0:
-            raise Rejected("the file is empty; Telegram takes no empty files")
+            raise Rejected("the file is empty; Telegram does not accept empty files")
         yield _Upload("document" if as_document else _view(file, size), handle, file.name)
 
 

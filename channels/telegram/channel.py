@@ -144,7 +144,7 @@ class TelegramChannel(Adapter):
         """Show a draft (Bot API sendMessageDraft). It is not tried again in a chat that refused one."""
         shown = own(part, outbound.TelegramPart)
         if shown.file is not None or address.chat in self._no_previews:
-            raise Rejected("this chat shows no previews")
+            raise Rejected("this chat does not accept previews")
         try:
             await self._api.draft(address, shown, idem_key)
         except NotModified:

@@ -57,7 +57,7 @@ class TelegramConfig(BaseModel):
         if not parts.hostname:
             raise ValueError("names no host")
         if parts.query or parts.fragment:
-            raise ValueError("is a root: it takes no query and no fragment")
+            raise ValueError("must be a root URL without query or fragment")
         return url.rstrip("/")
 
     @staticmethod

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OWN_POLL = "Telegram still holds open the poll whose connection broke (409)"
+OWN_POLL = "Telegram still holds open the poll of a lost connection (409)"
 GRACE_SECONDS = 15.0
 """How late an answer may be before the connection counts as dead; even with the longest poll less than 90 s."""
 _IDLE_SECONDS = 0.5
@@ -60,7 +60,7 @@ class Poller:
         self._health.last_sign = self._ports.clock.monotonic()
         readable = [update for update in updates if _has_id(update)]
         if updates and not readable:
-            raise Temporary("getUpdates answered with entries that are no updates")
+            raise Temporary("getUpdates returned entries that are not updates")
         await self._publish(readable)
         if readable:
             # The highest of this batch, not the highest ever: ids start again after a week without updates.
@@ -110,7 +110,7 @@ class PollSupervisor:
 
     def _judge(self, error: ChannelError) -> tuple[str, float] | None:
         if isinstance(error, RateLimited):
-            return f"Telegram asks to wait {error.retry_after:.0f} s", error.retry_after + 0.5
+            return f"rate-limited by Telegram for {error.retry_after:.0f} s", error.retry_after + 0.5
         if isinstance(error, AnotherPoller) and self._clock.monotonic() < self._held_until:
             return OWN_POLL, self._conflict.next()
         if isinstance(error, AnotherPoller):

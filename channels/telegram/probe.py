@@ -45,18 +45,18 @@ def _reach(me: Me) -> Iterator[str]:
     if not me.joins_groups:
         yield "it cannot be added to groups (@BotFather, /setjoingroups)"
     elif not me.hears_all:
-        yield "in groups it is given only what addresses it (@BotFather, /setprivacy; then add it to the group again)"
+        yield "in groups it receives only messages addressed to it (@BotFather, /setprivacy; then re-add it to groups)"
 
 
 async def _rivals(api: TelegramApi, setting: str) -> tuple[Problem, ...]:
     """Other programs that receive this bot's messages."""
     if host := await api.webhook():
-        what = f"a webhook hands this bot's messages to {host}"
-        remedy = f"antler takes it away when it starts; if {host} is to keep it, set {setting} to another bot's token"
+        what = f"a webhook sends this bot's messages to {host}"
+        remedy = f"antler deletes it when it starts; if {host} still needs it, set {setting} to another bot's token"
         return (Problem(what=what, remedy=remedy, fatal=False),)
     try:
         await api.poll(None, HELD_SECONDS, ALLOWED_UPDATES, GRACE_SECONDS)
     except AnotherPoller:
-        remedy = f"stop that program, or set {setting} to the token of a bot of its own"
+        remedy = f"stop that program, or set {setting} to another bot's token"
         return (Problem(what="another program fetches this bot's messages", remedy=remedy),)
     return ()

@@ -129,9 +129,9 @@ class Request(BaseRequest):
         try:
             answer = json.loads(payload.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise TelegramError("the answer is not JSON") from error
+            raise TelegramError("the response is not JSON") from error
         if not isinstance(answer, dict):
-            raise TelegramError("the answer is not the Bot API's")
+            raise TelegramError("the response is not from the Bot API")
         result = answer.get("result")
         if isinstance(result, dict) and "message_id" in result:
             read = {name: result[name] for name in _READ_OF_A_MESSAGE if name in result}

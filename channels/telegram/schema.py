@@ -248,7 +248,7 @@ def file_id(attachment: Attachment) -> str:
     except (ValueError, TypeError, KeyError):
         found = None
     if not isinstance(found, str):
-        raise AttachmentFailed("the attachment's reference is not one of Telegram's", "gone")
+        raise AttachmentFailed("the attachment's reference is not from Telegram", "gone")
     return found
 
 

@@ -77,7 +77,7 @@ class Sightings:
         """
         search = self._search(key, chat, after)
         if search is None:
-            raise OutcomeUnknown("no message is known that is certainly older than the lost one")
+            raise OutcomeUnknown("no known message is certainly older than the lost one")
         for _ in range(MAX_PROBES):
             candidate = self._candidate(search)
             if candidate is None:

@@ -103,7 +103,7 @@ async def test_a_wrong_secret(ask: Any, wecom: WecomSimulator) -> None:
 async def test_a_platform_that_cannot_be_reached(ask: Any, telegram: TelegramSimulator) -> None:
     section = _telegram(telegram) | {"base_url": f"http://127.0.0.1:{REFUSED_PORT}"}
     _, (found,) = await ask("Accounts", channels={"telegram": section})
-    assert found.remedy == "see whether this machine reaches 127.0.0.1, and what network.proxy says"
+    assert found.remedy == "check that this machine can reach 127.0.0.1, and check network.proxy"
 
 
 async def test_a_model_that_works_and_one_that_is_not_there(ask: Any, model: ModelSimulator) -> None:

@@ -50,7 +50,7 @@ def test_blanks_around_a_token_are_forgiven() -> None:
         ({"base_url": "127.0.0.1:8081"}, "needs a scheme"),
         ({"base_url": "ftp://h"}, "needs a scheme"),
         ({"base_url": "https://"}, "names no host"),
-        ({"base_url": "https://h/?a=1"}, "is a root"),
+        ({"base_url": "https://h/?a=1"}, "must be a root URL"),
         ({"poll_timeout": 51}, "less than or equal to 50"),
         ({"streaming": "fast"}, "'edits' or 'draft'"),
         ({"rate": {"per_second": 0}}, "greater than 0"),

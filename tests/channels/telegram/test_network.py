@@ -50,7 +50,7 @@ async def test_everything_goes_through_the_proxy_and_trusts_the_private_ca(
             await telegram.user_says("x", file=FileSpec(content=b"x"))
             (update,) = await api.poll(None, 0, ["message"], 5.0)
             await telegram.fail("file", faults.not_found())
-            with pytest.raises(AttachmentFailed, match="the file server answered 404"):
+            with pytest.raises(AttachmentFailed, match="the file server returned 404"):
                 await api.download(update["message"]["document"]["file_id"], CountingSink())
         assert [connect.target for connect in await proxy.connects()] == [f"{HOST}:443"] * 3
         async with opened(telegram, ROOT, Route(proxy=proxy.url)) as api:

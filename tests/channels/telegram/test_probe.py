@@ -79,7 +79,7 @@ async def test_a_webhook_is_named_by_its_host_alone(telegram: TelegramSimulator)
     async with httpx.AsyncClient() as http:
         await http.post(f"{telegram.base_url}{telegram.token}/setWebhook", json={"url": "https://other.example/s3cret"})
     (problem,) = (await probed(telegram)).problems
-    assert problem.what == "a webhook hands this bot's messages to other.example"
+    assert problem.what == "a webhook sends this bot's messages to other.example"
     assert not problem.fatal
 
 
@@ -87,7 +87,7 @@ async def test_where_the_bot_can_be_is_told(telegram: TelegramSimulator) -> None
     for profile, note in (
         ({}, ()),
         ({"can_join_groups": False}, ("it cannot be added to groups",)),
-        ({"can_read_all_group_messages": False}, ("in groups it is given only what addresses it",)),
+        ({"can_read_all_group_messages": False}, ("in groups it receives only messages addressed to it",)),
     ):
         bot = await telegram.add_bot(new_token(), **profile)
         assert tuple(each.partition(" (")[0] for each in (await probed(bot, alone=False)).notes) == note
@@ -95,4 +95,4 @@ async def test_where_the_bot_can_be_is_told(telegram: TelegramSimulator) -> None
 
 async def test_a_server_that_cannot_be_reached_is_named(telegram: TelegramSimulator) -> None:
     (problem,) = (await probed(telegram, base_url="http://127.0.0.1:1")).problems
-    assert problem.remedy == "see whether this machine reaches 127.0.0.1, and what network.proxy says"
+    assert problem.remedy == "check that this machine can reach 127.0.0.1, and check network.proxy"

@@ -195,7 +195,7 @@ async def test_a_conflict_with_a_poll_of_its_own_is_not_told_as_another_program(
         await bench.telegram.user_says("after the trouble")
         await bench.gateway.until(lambda: len(bench.gateway.events) >= 2)
     told = [record.getMessage() for record in caplog.records]
-    assert any("still holds open the poll whose connection broke (409)" in line for line in told)
+    assert any("still holds open the poll of a lost connection (409)" in line for line in told)
     assert not any("another program" in line for line in told)
 
 
