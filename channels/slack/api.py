@@ -139,7 +139,7 @@ class SlackApi:
         answer = await self._guarded("apps.connections.open", {"data": {}, "headers": headers}, True, "app_token")
         url = _object("apps.connections.open", answer.data).get("url")
         if not isinstance(url, str):
-            raise Temporary("apps.connections.open gave no address")
+            raise Temporary("apps.connections.open returned no URL")
         return url
 
     async def count_sockets(self) -> int:
@@ -158,7 +158,7 @@ class SlackApi:
         match greeting:
             case {"type": "hello", "num_connections": int(sockets)}:
                 return sockets
-        raise Temporary("the socket gave no greeting")
+        raise Temporary("the socket sent no greeting")
 
     async def page(self, channel: str, *, latest: str) -> list[dict[str, Any]]:
         """Return the newest messages of a channel up to `latest`, at most PAGE. Raises ChannelError."""
@@ -202,11 +202,11 @@ class SlackApi:
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Not `from error`: its text may contain the URL.
-            raise Temporary(f"the upload broke off ({type(error).__name__})") from None
+            raise Temporary(f"the upload was interrupted ({type(error).__name__})") from None
         if status >= 500:
-            raise Temporary(f"the file server answered {status}")
+            raise Temporary(f"the file server returned {status}")
         if status != 200:
-            raise Rejected(f"the file server answered {status}")
+            raise Rejected(f"the file server returned {status}")
 
     async def download(self, url: str, sink: Sink, *, html: bool) -> None:
         """Stream a file into `sink`. html: the file itself is an HTML page, so a page does not mean a refusal.
@@ -232,13 +232,13 @@ class SlackApi:
         if status == 200 and (html or content_type != "text/html"):
             return
         if status == 200 or 300 <= status < 400 or status in (401, 403):
-            text = "Slack shows its login page instead of the file"
+            text = "Slack returned its login page instead of the file"
             if "files:read" in (self.scopes or ()):
                 raise AttachmentFailed(text, "gone")
             raise missing_scope(text, "files:read", f"channels.{self._account}.bot_token")
         if status in (404, 410):
-            raise AttachmentFailed(f"the file server answered {status}", "gone")
-        raise Temporary(f"the file server answered {status}")
+            raise AttachmentFailed(f"the file server returned {status}", "gone")
+        raise Temporary(f"the file server returned {status}")
 
     async def _guarded(self, method: str, body: dict[str, Any], repeatable: bool, token: str) -> Any:
         client = self.client
@@ -260,7 +260,7 @@ class SlackApi:
 
     def _check_trusted(self, url: str) -> None:
         if not self.network.is_trusted(url):
-            raise AttachmentFailed("the file is not on a server of Slack's", "gone")
+            raise AttachmentFailed("the file is not on a Slack server", "gone")
 
 
 def _refusal(error: SlackApiError) -> Refusal:
@@ -287,7 +287,7 @@ def _broken(method: str, error: Exception, repeatable: bool) -> ChannelError:
 
 def _object(method: str, data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise Temporary(f"{method} answered something else than an object")
+        raise Temporary(f"{method} did not return an object")
     return data
 
 

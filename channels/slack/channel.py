@@ -46,11 +46,11 @@ _WORKING = "⏳"
 _RECEIPT = "eyes"
 _COURTESIES = {
     "assistant.threads.setStatus": "no working status is shown",
-    "reactions.add": "no `receipt` is shown",
-    "chat.postEphemeral": "who presses a button is told nothing more",
+    "reactions.add": "the `receipt` reaction is not shown",
+    "chat.postEphemeral": "button presses are not confirmed with a message",
 }
 """Optional calls, and what is missing without them."""
-_NO_STREAMS = "answers grow by edits, not as streams"
+_NO_STREAMS = "answers are edited as they grow, not streamed"
 _EDIT_SECONDS = 1.2
 """chat.update: 50 a minute in a workspace, over all channels (Web API rate limits, tier 3)."""
 _APPEND_SECONDS = 0.6
@@ -195,7 +195,7 @@ class SlackChannel(Adapter):
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         shown = own(part, outbound.SlackPart)
         if is_file(message_id) != (shown.file is not None):
-            raise MessageGone("a file cannot become a text, nor a text a file")
+            raise MessageGone("a file cannot become a text, or a text a file")
         if shown.file is not None:
             return  # it is the same file: its name was part of the first send
         target = {"channel": address.chat, "ts": message_id}
@@ -257,10 +257,10 @@ class SlackChannel(Adapter):
                 if isinstance(found, str):
                     return found
         except TooMuch:
-            raise OutcomeUnknown("too much was written since to look at all of it") from None
+            raise OutcomeUnknown("too many messages were written since to search all of them") from None
         except Rejected as error:
             if isinstance(error, NotAllowed):
-                self._missing.note("what was sent without an answer is not looked for", error)
+                self._missing.note("unconfirmed sends are not searched for", error)
             raise OutcomeUnknown(f"the chat cannot be searched: {error}") from error
         return None
 
@@ -337,15 +337,15 @@ class SlackChannel(Adapter):
         if address.kind != "dm" and writer is not None:
             params["recipient_team_id"], _, params["recipient_user_id"] = writer.partition("/")
         if address.topic is None or (address.kind != "dm" and writer is None):
-            raise Rejected("Slack streams only in threads, and to somebody")
+            raise Rejected("Slack streams only in threads and to a known person")
         if self._ports.clock.monotonic() < self._no_stream_before or _NO_STREAMS in self._missing:
-            raise Rejected("Slack begins no more streams for now")
+            raise Rejected("Slack accepts no new streams for now")
         try:
             message_id = _timestamp(await self._api.call("chat.startStream", params, repeatable=False))
         except RateLimited as error:
             # The limit applies only to this method: an ordinary message is not delayed by it.
             self._no_stream_before = self._ports.clock.monotonic() + error.retry_after
-            raise Rejected(f"Slack begins no more streams for now: {error}") from error
+            raise Rejected(f"Slack accepts no new streams for now: {error}") from error
         except NotAllowed as error:
             self._missing.note(_NO_STREAMS, error)
             raise Rejected(str(error)) from error
@@ -362,7 +362,7 @@ class SlackChannel(Adapter):
         """Publish a /stop by the person the stream answers: Slack does not report who pressed its stop button."""
         if person is None:
             self._ports.log.warning(
-                "%s: a stream's stop button is ignored: it is not known whose message the stream answers", self._account
+                "%s: a stream's stop button is ignored: the person whose message it answers is unknown", self._account
             )
             return
         now = self._ports.clock.now()
@@ -387,4 +387,4 @@ def _timestamp(answer: dict[str, Any]) -> str:
     match answer:
         case {"ts": str(ts)}:
             return ts
-    raise OutcomeUnknown("the answer to a send names no message")
+    raise OutcomeUnknown("the response to a send contains no ts")

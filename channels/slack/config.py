@@ -89,7 +89,7 @@ class SlackConfig(BaseModel):
         if not parts.hostname:
             raise ValueError("names no host")
         if parts.query or parts.fragment:
-            raise ValueError("is a root: it takes no query and no fragment")
+            raise ValueError("must be a root URL without query or fragment")
         return url.rstrip("/") + "/"
 
     @staticmethod
@@ -104,7 +104,7 @@ def _checked(token: SecretStr, form: re.Pattern[str], wanted: str) -> SecretStr:
     if form.fullmatch(value):
         return SecretStr(value)
     kind = next((name for prefix, name in _KINDS.items() if value.startswith(prefix)), None)
-    found = f"this is {kind}" if kind is not None and not value.startswith(form.pattern[:5]) else "this is none"
+    found = f"this is {kind}" if kind is not None and not value.startswith(form.pattern[:5]) else "this is not one"
     raise ValueError(f"should be {wanted}; {found}")
 
 
@@ -118,18 +118,18 @@ class Scope:
 
 SCOPES = (
     Scope("app_mentions:read", "mentions in channels are not received"),
-    Scope("channels:history", "threads in public channels are not followed, and nothing is caught up there"),
-    Scope("channels:read", "names of public channels, and invitations into them, are not seen"),
-    Scope("chat:write", "nothing can be answered"),
-    Scope("commands", "slash commands do not exist"),
+    Scope("channels:history", "threads in public channels are not followed, and missed messages are not read"),
+    Scope("channels:read", "names of public channels and invitations to them are not seen"),
+    Scope("chat:write", "the bot cannot answer"),
+    Scope("commands", "slash commands are not available"),
     Scope("files:read", "attachments cannot be read"),
     Scope("files:write", "files cannot be sent"),
-    Scope("groups:history", "threads in private channels are not followed, and nothing is caught up there"),
-    Scope("groups:read", "names of private channels, and invitations into them, are not seen"),
+    Scope("groups:history", "threads in private channels are not followed, and missed messages are not read"),
+    Scope("groups:read", "names of private channels and invitations to them are not seen"),
     Scope("im:history", "direct messages are not received"),
     Scope("mpim:history", "group direct messages are not received"),
-    Scope("reactions:write", "no receipt (the eyes) can be given"),
-    Scope("users:read", "people have ids instead of names, and no language"),
+    Scope("reactions:write", "the receipt (eyes) cannot be shown"),
+    Scope("users:read", "people are shown as ids, and their language is unknown"),
 )
 """Only the scopes that are used: a leaked token should give little access."""
 EVENTS = (

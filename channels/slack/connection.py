@@ -45,9 +45,9 @@ async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
             return Me(team=team, user=user, username=name, workspace=workspace if isinstance(workspace, str) else "")
         case {"user_id": str()}:
             raise Fatal(
-                f"{setting} is not a bot's token", "copy the Bot User OAuth Token (xoxb-...) from OAuth & Permissions"
+                f"{setting} is not a bot token", "copy the Bot User OAuth Token (xoxb-...) from OAuth & Permissions"
             )
-    raise Temporary("auth.test did not say who the bot is")
+    raise Temporary("auth.test did not identify the bot")
 
 
 async def _check_app(api: SlackApi, bot: str, account: str) -> None:
@@ -59,7 +59,7 @@ async def _check_app(api: SlackApi, bot: str, account: str) -> None:
     match answer:
         case {"bot": {"app_id": str(found)}} if api.app_id and found != api.app_id:
             raise Fatal(
-                f"channels.{account}.app_token is of app {api.app_id}, channels.{account}.bot_token of app {found}",
+                f"channels.{account}.app_token is for app {api.app_id}, channels.{account}.bot_token for app {found}",
                 "copy both tokens from the settings of one app",
             )
 
@@ -70,9 +70,9 @@ def _check_scopes(scopes: frozenset[str] | None, setting: str, account: str, log
         return  # not reported
     missing = [scope for scope in SCOPES if scope.name not in scopes]
     if _NEEDED not in scopes:
-        raise Fatal(f"{setting} lacks the scope {_NEEDED}: nothing can be answered", GRANT)
+        raise Fatal(f"{setting} lacks the scope {_NEEDED}: the bot cannot answer", GRANT)
     if not _RECEIVING & scopes:
-        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_RECEIVING))}: nothing can be received", GRANT)
+        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_RECEIVING))}: no message can arrive", GRANT)
     for scope in missing:
         log.warning("%s: the bot token lacks the scope %s: %s; %s", account, scope.name, scope.purpose, GRANT)
 
@@ -147,7 +147,7 @@ class Connection:
         try:
             url = await self._api.open_connection()
         except Rejected as error:
-            raise Temporary(f"Slack gives no connection ({error}): is Socket Mode switched on?") from error
+            raise Temporary(f"Slack refused a connection ({error}): is Socket Mode enabled?") from error
         socket = Socket(self._dispatcher, url, self._api.network.proxy(url), self._sign, self._ping)
         await socket.connect_async()
         self._sockets.add(socket)

@@ -82,10 +82,10 @@ class Directory:
             except ChatGone:
                 closed.add(chat)
             except ChannelError as error:
-                self._log.debug("it is not known whether %s is open: %s", chat, error)
+                self._log.debug("unknown whether %s is open: %s", chat, error)
 
     async def _person(self, user: str) -> None:
-        answer = await self._ask("the name of people", "users.info", {"user": user, "include_locale": "true"})
+        answer = await self._ask("the names of people", "users.info", {"user": user, "include_locale": "true"})
         if answer is not None:
             self._people[user] = _read_person(answer, user)
 
@@ -99,7 +99,7 @@ class Directory:
 
     async def _ask(self, asked: str, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Call the method; {} if Slack refuses permanently, None if the call may be repeated later."""
-        if (what := f"{asked} is not known") in self._missing:
+        if (what := f"{asked} cannot be read") in self._missing:
             return None
         try:
             return await self._api.call(method, params)
@@ -107,7 +107,7 @@ class Directory:
             self._missing.note(what, error)
             return None
         except Permanent as error:
-            self._log.debug("%s refused for good: %s", method, error)
+            self._log.debug("%s refused permanently: %s", method, error)
             return {}
         except ChannelError as error:
             self._log.debug("%s failed: %s", method, error)

@@ -31,7 +31,7 @@ DEFAULT_RETRY = 10.0
 
 _TOKEN_DEAD = {
     "invalid_auth": "Slack does not know this token: copy it again from the app's settings",
-    "not_authed": "Slack saw no token: copy it again from the app's settings",
+    "not_authed": "Slack received no token: copy it again from the app's settings",
     "account_inactive": "the app was removed from the workspace: install it again, and copy the new token",
     "token_revoked": "the token was revoked: install the app again, and copy the new token",
     "token_expired": "the token has expired: switch token rotation off in the app's settings, and copy the new token",
@@ -40,12 +40,12 @@ _TOKEN_DEAD = {
 _NOT_GRANTED = {
     "not_allowed_token_type": "this is a token of another kind: bot tokens begin with xoxb-, app tokens with xapp-",
     "team_access_not_granted": "the token is not for this workspace: install the app there, and copy its token",
-    "enterprise_is_restricted": "the organisation does not let this app in: ask its administrator",
+    "enterprise_is_restricted": "the organisation does not allow this app: ask its administrator",
     "no_permission": "ask an administrator of the workspace to let the app do this",
     "access_denied": "ask an administrator of the workspace to let the app do this",
-    "unknown_method": "this Slack does not have the call",
-    "method_deprecated": "this Slack does not have the call any more",
-    "feature_not_enabled": "the workspace's plan does not have it",
+    "unknown_method": "this Slack does not support the call",
+    "method_deprecated": "this Slack no longer supports the call",
+    "feature_not_enabled": "the workspace's plan does not include it",
 }
 """Refusals of one call: others may be allowed."""
 _MESSAGE_GONE = frozenset(
@@ -117,11 +117,11 @@ class Refusal:
 def sorted_out(method: str, refusal: Refusal, repeatable: bool, setting: str) -> ChannelError:
     """The error to raise. repeatable: making the call twice does no harm. setting: the token's place in the config."""
     error = refusal.error
-    text = f"{method}: {error or f'HTTP {refusal.status} without an answer of the Web API'}"
+    text = f"{method}: {error or f'HTTP {refusal.status} without a Web API response'}"
     if refusal.status == 429 or error in _LIMITED:
         return RateLimited(text, refusal.retry_after or DEFAULT_RETRY)
     if error in _TOKEN_DEAD:
-        return Fatal(f"Slack refuses {setting} ({error})", f"{_TOKEN_DEAD[error]}; it belongs into {setting}")
+        return Fatal(f"Slack refuses {setting} ({error})", f"{_TOKEN_DEAD[error]}; it belongs in {setting}")
     if error in _NOT_GRANTED:
         hint = f"{_NOT_GRANTED[error]} ({setting})"
         return Fatal(text, hint) if method in _NEEDED else NotAllowed(text, hint)
@@ -158,8 +158,8 @@ def missing_scope(method: str, needed: str, setting: str) -> ChannelError:
     """The error for a call, or a similar request, that lacks a scope."""
     text = f"{method}: the token lacks the scope {needed or '(Slack does not say which)'}"
     if needed == "connections:write":
-        return Fatal(f"{setting} lacks the scope connections:write", f"make an app-level token with it for {setting}")
-    hint = f"add the scope {needed or 'that it names'} under OAuth & Permissions, Scopes, and install the app again"
+        return Fatal(f"{setting} lacks the scope connections:write", f"create an app-level token with it for {setting}")
+    hint = f"add the scope {needed or 'that is missing'} under OAuth & Permissions, Scopes, and install the app again"
     if method in _NEEDED:
         return Fatal(text, hint)
     return NotAllowed(text, hint)

@@ -47,10 +47,10 @@ async def _looked_up(api: SlackApi, file_id: str) -> str:
     """The URL of a Slack Connect file, which its message does not contain (file_access "check_file_info")."""
     match await api.call("files.info", {"file": file_id}):
         case {"file": {"mode": "external"}}:
-            raise AttachmentFailed("the file is not kept by Slack", "gone")
+            raise AttachmentFailed("the file is not stored by Slack", "gone")
         case {"file": {"url_private_download": str(url)} | {"url_private": str(url)}}:
             return url
-    raise AttachmentFailed("Slack names no address for the file", "gone")
+    raise AttachmentFailed("Slack returned no URL for the file", "gone")
 
 
 class Uploads:
@@ -73,7 +73,7 @@ class Uploads:
                 case {"upload_url": str(url), "file_id": str(file_id)}:
                     await self._api.upload(url, content)
                 case _:
-                    raise Temporary("files.getUploadURLExternal gave no address")
+                    raise Temporary("files.getUploadURLExternal returned no URL")
         try:
             await self._api.call("files.completeUploadExternal", _share(address, file, file_id), repeatable=False)
         except OutcomeUnknown:
@@ -127,9 +127,9 @@ def opened(file: OutboundFile) -> Iterator[tuple[BinaryIO, int]]:
     with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size
         if size > MAX_UPLOAD:
-            raise Rejected(f"the file has {size} bytes; Slack takes at most {MAX_UPLOAD}")
+            raise Rejected(f"the file has {size} bytes; Slack accepts at most {MAX_UPLOAD}")
         if size == 0:
-            raise Rejected("the file is empty; Slack takes no empty files")
+            raise Rejected("the file is empty; Slack does not accept empty files")
         yield content, size
 
 

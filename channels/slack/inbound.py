@@ -85,7 +85,7 @@ class Reader:
             return None  # the same app in another workspace
         event, key, subtype = raw.event, f"e:{raw.event_id}", raw.event.get("subtype")
         if not isinstance(subtype, str | None):
-            raise ValueError("a subtype that is no text")
+            raise ValueError("the subtype is not a string")
         match event.get("type"):
             case "message" if subtype == "message_changed":
                 return self._edited(RawChange.model_validate(event), key, raw.team_id, known, now)

@@ -71,6 +71,6 @@ async def _rivals(api: SlackApi, account: str) -> tuple[Problem, ...]:
     others = await api.count_sockets() - 1
     if others <= 0:
         return ()
-    what = f"{others} more {'socket is' if others == 1 else 'sockets are'} open for this app: Slack shares its events "
-    remedy = f"stop the other program, or give channels.{account} an app of its own"
-    return (Problem(what=f"{what}out among all of them", remedy=remedy, fatal=False),)
+    what = f"{others} more {'socket is' if others == 1 else 'sockets are'} open for this app: Slack distributes "
+    remedy = f"stop the other program, or use a separate app for channels.{account}"
+    return (Problem(what=f"{what}its events among all of them", remedy=remedy, fatal=False),)

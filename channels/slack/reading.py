@@ -98,7 +98,7 @@ def file_of(attachment: Attachment) -> tuple[str, str | None]:
     except (ValueError, TypeError, KeyError, AttributeError):
         file_id = url = None
     if not isinstance(file_id, str) or not isinstance(url, str | None):
-        raise AttachmentFailed("the attachment's reference is not one of Slack's", "gone")
+        raise AttachmentFailed("the attachment's reference is not from Slack", "gone")
     return file_id, url
 
 

@@ -38,7 +38,7 @@ LONGEST_ABSENCE = timedelta(hours=24)
 MOST_PLACES = 60
 """Most channels and threads that are read, the newest first."""
 TRIES = 5
-_NOT_READ = "what was missed is not read everywhere"
+_NOT_READ = "missed messages are not read everywhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Intake:
             return False
         if len(self._waiting) >= MOST_WAITING:
             self._ports.log.error(
-                "%s: too many events wait to be stored; Slack will send them again", self._reader.account
+                "%s: too many events are waiting to be stored; Slack will send them again", self._reader.account
             )
             return False
         waiting = _Waiting(kind, payload, asyncio.get_running_loop().create_future())
@@ -220,7 +220,7 @@ class CatchUp:
         begun.sort(key=lambda place: order(place[1] or ""), reverse=True)
         if len(begun) > MOST_PLACES:
             left = len(begun) - MOST_PLACES
-            self._ports.log.warning("%s: %d threads that began meanwhile are not read", self._reader.account, left)
+            self._ports.log.warning("%s: %d threads begun while offline are not read", self._reader.account, left)
         for chat, thread, oldest in begun[:MOST_PLACES]:
             await self._read(chat, thread, oldest, [])
 

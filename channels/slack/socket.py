@@ -137,7 +137,7 @@ class Socket(AsyncBaseSocketModeHandler):
         self, dispatcher: Dispatcher, url: str, proxy: str | None, on_sign: Callable[[], None], ping: float
     ) -> None:
         self.announced = False
-        self.reason = "the connection broke"
+        self.reason = "the connection was lost"
         self.app = dispatcher.app
         self.client = _Client(dispatcher.client, url, proxy, ping)
         self._dispatcher = dispatcher

@@ -57,7 +57,7 @@ class StreamedReply:
     async def show(self, message: OutboundMessage) -> None:
         text = shown(message.text)
         if self._over or not text.startswith(self._text):
-            raise MessageGone("the stream cannot show this any more")
+            raise MessageGone("the stream can no longer show this")
         chunks: list[dict[str, str]] = []
         if len(text) > len(self._text):
             chunks.append({"type": "markdown_text", "text": text[len(self._text) :]})
@@ -69,7 +69,7 @@ class StreamedReply:
         except OutcomeUnknown as error:
             # Appending again could duplicate text; an edit shows all of it once.
             self._over = True
-            raise MessageGone(f"it is not known what the stream shows: {error}") from error
+            raise MessageGone(f"unknown what the stream shows: {error}") from error
         except StoppedByUser:
             self._over = True
             await self._stopped()

@@ -38,7 +38,7 @@ async def test_missing_scopes_are_listed_with_what_does_not_work(slack: SlackSim
     assert set(report.missing_scopes) == missing
     assert [problem.what for problem in report.problems] == [
         "channels.acme.bot_token lacks the scope files:write: files cannot be sent",
-        "channels.acme.bot_token lacks the scope users:read: people have ids instead of names, and no language",
+        "channels.acme.bot_token lacks the scope users:read: people are shown as ids, and their language is unknown",
     ]
     assert not any(problem.fatal for problem in report.problems)
 
@@ -66,7 +66,7 @@ async def test_a_revoked_bot_token_and_a_dead_app_token_are_told_apart(slack: Sl
 async def test_tokens_of_two_apps_are_named(slack: SlackSimulator) -> None:
     other = await slack.another_app("Other")
     (problem,) = (await probed(slack, app_token=other.app_token)).problems
-    assert problem.what.startswith(f"channels.acme.app_token is of app {other.app_id}")
+    assert problem.what.startswith(f"channels.acme.app_token is for app {other.app_id}")
 
 
 async def test_another_program_of_the_same_app_is_found(
@@ -75,5 +75,5 @@ async def test_another_program_of_the_same_app_is_found(
     other = make_bench()
     async with other.running():
         (problem,) = (await probed(slack)).problems
-        assert problem.what == "1 more socket is open for this app: Slack shares its events out among all of them"
+        assert problem.what == "1 more socket is open for this app: Slack distributes its events among all of them"
         assert (await probed(slack, alone=False)).problems == ()

@@ -261,7 +261,7 @@ async def test_a_half_open_connection_is_noticed_and_replaced(
 async def test_socket_mode_that_was_switched_off_is_told_and_heals(bench: Bench) -> None:
     async with bench.running():
         await bench.slack.disconnect("link_disabled", close=True)
-        await reaches(bench, lambda: "is Socket Mode switched on?" in bench.channel.health.detail)
+        await reaches(bench, lambda: "is Socket Mode enabled?" in bench.channel.health.detail)
         assert bench.channel.health.state is ConnectionState.RETRYING
         await bench.slack.configure(socket_mode=True)
         await bench.slack.wait_connected(1)
@@ -309,7 +309,7 @@ async def test_missing_scopes_are_named(bench: Bench, caplog: pytest.LogCaptureF
 async def test_tokens_of_two_apps_are_noticed(make_bench: Callable[..., Bench], slack: SlackSimulator) -> None:
     other = await slack.another_app("other")
     bench = make_bench(app_token=other.app_token)
-    with pytest.raises(Fatal, match=rf"channels\.slack\.app_token is of app {other.app_id}"):
+    with pytest.raises(Fatal, match=rf"channels\.slack\.app_token is for app {other.app_id}"):
         await bench.channel.run(bench.gateway.hello)
 
 
