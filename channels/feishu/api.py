@@ -60,7 +60,7 @@ class Answer:
         """The answer's JSON object, in which "data" is an object too. Raises Temporary for anything else."""
         body = json.loads(self.payload)  # valid JSON: it was already parsed when checked for a refusal
         if not isinstance(body, dict):
-            raise Temporary(f"{self.what}: the answer is not an object")
+            raise Temporary(f"{self.what}: the response is not an object")
         data = body.get("data")
         return {**body, "data": data if isinstance(data, dict) else {}}
 
@@ -161,7 +161,7 @@ class FeishuApi:
         The call waits until that time, although rounded down, is later than everything earlier processes sent.
         """
         await self._tokens.get()
-        assert self._answered_at is not None, "the platform has given a token"
+        assert self._answered_at is not None, "the platform has issued a token"
         early = self._answered_at + _WHOLE_SECOND - self._clock.monotonic()
         if early > 0:
             await self._clock.sleep(early)
@@ -184,7 +184,7 @@ class FeishuApi:
         answer = await self.call(build(BaseRequest, http_method=HttpMethod.GET, uri=f"{_PREFIX}bot/v3/info"))
         bot = answer.get("bot")
         if not isinstance(bot, dict) or not isinstance(bot.get("open_id"), str):
-            raise Temporary("bot/v3/info did not say who the bot is")
+            raise Temporary("bot/v3/info did not identify the bot")
         return bot
 
     async def granted_scopes(self) -> frozenset[str]:
@@ -197,7 +197,7 @@ class FeishuApi:
                     scope for scope in scopes if isinstance(scope, dict) and scope.get("grant_status") == _GRANTED
                 ]
                 return frozenset(str(scope.get("scope_name")) for scope in granted)
-        raise Temporary("application/v6/scopes did not say what the app may do")
+        raise Temporary("application/v6/scopes returned no list of scopes")
 
     async def socket_url(self) -> Json:
         """{URL, ClientConfig} of a new long connection. The secret is sent in the body, as in the SDK."""
@@ -210,7 +210,7 @@ class FeishuApi:
             raise self._endpoint_refused(answer.what, refusal)
         data: Json = answer.body()["data"]
         if not isinstance(data.get("URL"), str):
-            raise Temporary(f"{answer.what}: the answer names no URL")
+            raise Temporary(f"{answer.what}: the response contains no URL")
         return data
 
     async def download(self, request: BaseRequest, sink: Sink) -> None:
@@ -242,7 +242,7 @@ class FeishuApi:
             if not (isinstance(error, StaleToken) and again):
                 raise error
             self._tokens.drop(token)
-        raise AssertionError("the second answer returns or raises")
+        raise AssertionError("the second attempt returns or raises")
 
     async def _send(
         self,
@@ -278,7 +278,7 @@ class FeishuApi:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Only a call that failed before its request was written is known to have changed nothing.
             unknown = not isinstance(error, NOT_SENT) and not repeatable
-            text = f"{what}: no answer ({type(error).__name__})"
+            text = f"{what}: no response ({type(error).__name__})"
             raise (OutcomeUnknown(text) if unknown else Temporary(text)) from None
         if self._answered_at is None:
             self._answered_at = self._clock.monotonic()
@@ -315,7 +315,7 @@ class FeishuApi:
         match answer.body():
             case {"tenant_access_token": str(token), "expire": int(seconds)} if token:
                 return token, float(seconds)
-        raise Temporary(f"{answer.what}: the answer holds no token")
+        raise Temporary(f"{answer.what}: the response contains no token")
 
     def _endpoint_refused(self, what: str, refusal: Refusal) -> ChannelError:
         clean = self._clean(refusal)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
 _REMEMBERED = 1_000
-_NO_RECEIPT = "no `receipt` is shown"
+_NO_RECEIPT = "the `receipt` reaction is not shown"
 
 
 class Receipts:
@@ -195,7 +195,7 @@ class FeishuChannel(Adapter):
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Always raise OutcomeUnknown: never needed, because a repeated send returns the message of the first one."""
-        raise OutcomeUnknown("Feishu's messages are not looked for; the send is repeated")
+        raise OutcomeUnknown("Feishu messages are not searched for; the send is repeated")
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, whatever size was declared."""
@@ -228,4 +228,4 @@ def _reference(attachment: Attachment) -> tuple[str, str, str]:
     match found:
         case {"message_id": str(message_id), "key": str(key), "type": "image" | "file" as kind}:
             return message_id, key, str(kind)
-    raise AttachmentFailed("the attachment's reference is not one of Feishu's", "gone")
+    raise AttachmentFailed("the attachment's reference is not from Feishu", "gone")

@@ -51,7 +51,7 @@ class FeishuConfig(BaseModel):
     @classmethod
     def _app_id_form(cls, app_id: str) -> str:
         if not _APP_ID.fullmatch(app_id.strip()):
-            raise ValueError('not an app id: it begins with "cli_"')
+            raise ValueError('not an app id: app ids begin with "cli_"')
         return app_id.strip()
 
     @field_validator("app_secret")
@@ -71,7 +71,7 @@ class FeishuConfig(BaseModel):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected feishu, lark, or a root URL with its scheme")
         if parts.query or parts.fragment or parts.path.strip("/"):
-            raise ValueError("is a root: it takes no path, no query and no fragment")
+            raise ValueError("must be a root URL without path, query or fragment")
         return domain.rstrip("/")
 
     @field_validator("receipt")
@@ -102,19 +102,19 @@ class Scope:
 
 
 SCOPES = (
-    Scope(("im:message", "im:message:send_as_bot"), "nothing can be answered", needed=True),
+    Scope(("im:message", "im:message:send_as_bot"), "the bot cannot answer", needed=True),
     Scope(("im:message", "im:message:readonly"), "quoted and forwarded messages are not read"),
-    Scope(("im:message.p2p_msg:readonly", "im:message.p2p_msg"), "no private messages arrive"),
+    Scope(("im:message.p2p_msg:readonly", "im:message.p2p_msg"), "private messages are not received"),
     Scope(
         ("im:message.group_at_msg:readonly", "im:message.group_at_msg", "im:message.group_msg"),
-        "no messages of groups arrive",
+        "group messages are not received",
     ),
-    Scope(("im:resource",), "files are neither read nor sent"),
-    Scope(("cardkit:card:write",), "answers do not grow while they are written"),
-    Scope(("im:chat:readonly", "im:chat"), "the titles of groups are not known"),
-    Scope(("contact:user.base:readonly",), "people have ids instead of names"),
+    Scope(("im:resource",), "files cannot be read or sent"),
+    Scope(("cardkit:card:write",), "answers are not streamed"),
+    Scope(("im:chat:readonly", "im:chat"), "group titles are unknown"),
+    Scope(("contact:user.base:readonly",), "people are shown as ids instead of names"),
 )
 """The scopes that operators import according to docs/setup-feishu.md."""
-RECEIPT = Scope(("im:message.reactions:write_only", "im:message"), "no `receipt` is shown")
+RECEIPT = Scope(("im:message.reactions:write_only", "im:message"), "the `receipt` reaction is not shown")
 ALL_OF_GROUPS = "im:message.group_msg"
 """Optional: without it only those group messages are received that mention the bot."""

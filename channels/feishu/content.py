@@ -387,7 +387,7 @@ _MIME_TYPES: dict[AttachmentKind, str] = {"voice": "audio/ogg", "video": "video/
 
 def _files(message_id: str, key: str, kind: AttachmentKind, name: str | None) -> tuple[Attachment, ...]:
     if not key:
-        raise ValueError("its content names no file")
+        raise ValueError("its content has no file key")
     ref = json.dumps({"message_id": message_id, "key": key, "type": "image" if kind == "image" else "file"})
     return (Attachment(ref=ref, kind=kind, name=name or None, mime_type=_MIME_TYPES.get(kind)),)
 

@@ -72,7 +72,7 @@ class MissingScope(NotAllowed):
     """A scope is missing; any of `scopes` suffices. Fatal only if no form of text can be sent: sending.py."""
 
     def __init__(self, message: str, scopes: tuple[str, ...], account: str) -> None:
-        names = ", ".join(scopes) if scopes else "that the message names"
+        names = ", ".join(scopes) if scopes else "named in the message"
         super().__init__(
             message,
             f"add one of the scopes {names} to the app of account {account} in its console, and publish a version",
@@ -101,7 +101,7 @@ def read_refusal(status: int, payload: bytes, headers: Mapping[str, str]) -> Ref
     message = said if isinstance(said, str) else ""
     if isinstance(code, int):
         return None if code == 0 and status < 400 else Refusal(status, code or status, message, headers)
-    return Refusal(status, status, message or "not an answer of the platform", headers)
+    return Refusal(status, status, message or "not an API response", headers)
 
 
 def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> ChannelError:
@@ -146,7 +146,7 @@ def refused_download(refusal: Refusal, account: str) -> ChannelError:
 def asked_to_wait(error: ChannelError) -> tuple[str, float] | None:
     """A `channels.supervision.Judge`: what to report for a rate limit, and how long it lasts."""
     if isinstance(error, RateLimited):
-        return f"Feishu asks to wait {error.retry_after:.0f} s", error.retry_after + 0.5
+        return f"rate-limited by Feishu for {error.retry_after:.0f} s", error.retry_after + 0.5
     return None
 
 

@@ -64,7 +64,7 @@ class GrowingCards:
         answer, made = await self._api.dated_call(build(cardkit.CreateCardRequest, request_body=body))
         card_id = answer["data"].get("card_id")
         if not isinstance(card_id, str) or not card_id:
-            raise OutcomeUnknown("the answer to a card's creation names no card")
+            raise OutcomeUnknown("the response to a card's creation contains no card_id")
         known = self._card(card_id)
         known.text, known.status = part.text, part.status
         known.streaming_since = self._clock.monotonic()

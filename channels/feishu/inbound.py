@@ -102,7 +102,7 @@ class Reader:
         raw = body.message
         sender = body.sender.sender_id.open_id
         if not sender and body.sender.sender_type == "user":
-            raise ValueError("it is not said who wrote it")
+            raise ValueError("its sender has no open_id")
         if not sender or sender == self.me.open_id:
             return None
         content = read_content(raw.message_type, raw.content, Names.of(raw.mentions, self.me.open_id), raw.message_id)
@@ -228,4 +228,4 @@ def _time(milliseconds: int, now: datetime) -> datetime:
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError) as error:
-        raise ValueError("its date is beyond time") from error
+        raise ValueError("its date is out of range") from error

@@ -189,7 +189,7 @@ class Lookup:
             title = data.get("name")
             return Chat(title=title if isinstance(title, str) else "", direct=data.get("chat_mode") == "p2p")
 
-        return await self._known(self._chats, chat_id, ask, "the titles of groups")
+        return await self._known(self._chats, chat_id, ask, "group titles")
 
     async def _topic(self, message_id: str) -> str:
         async def ask() -> str:
@@ -218,7 +218,7 @@ class Lookup:
         answer = await self._api.call(build(im.GetMessageRequest, message_id=message_id))
         items = _ITEMS.validate_python(answer["data"].get("items", ()))
         if not items:
-            raise ChannelError("a fetched message is empty, or cannot be read")
+            raise ChannelError("a fetched message is empty or unreadable")
         return items
 
     async def _known(
@@ -238,7 +238,7 @@ class Lookup:
 
     async def _in_time(self, ask: Callable[[], Awaitable[T]], what: str) -> T | None:
         """The answer, or None; a lookup whose scope is missing is not repeated for a while."""
-        if (unknown := f"{what} are not known") in self._missing:
+        if (unknown := f"{what} cannot be read") in self._missing:
             return None
         try:
             async with asyncio.timeout(ANSWER_SECONDS / 2):
@@ -246,7 +246,7 @@ class Lookup:
         except NotAllowed as error:
             self._missing.note(unknown, error)
         except (ChannelError, TimeoutError) as error:
-            self._log.info("%s: %s: %s", self._account, unknown, str(error) or "no answer in time")
+            self._log.info("%s: %s: %s", self._account, unknown, str(error) or "timed out")
         return None
 
     def _remember(self, memory: LRUCache[str, _Known], key: str, value: Any, seconds: float) -> None:

@@ -49,16 +49,16 @@ def _inactive(status: object) -> tuple[Problem, ...]:
     if status in (None, _ACTIVE):
         return ()
     remedy = "publish a version of the app in its console, and have it approved"
-    return (Problem(what=f"the bot is not active (activate_status {status}): nobody can talk to it", remedy=remedy),)
+    return (Problem(what=f"the bot is not active (activate_status {status}): people cannot message it", remedy=remedy),)
 
 
 async def _with_scopes(report: AccountReport, api: FeishuApi, account: str, scopes: tuple[Scope, ...]) -> AccountReport:
     try:
         granted = await api.granted_scopes()
     except Permanent as error:  # private deployments may not support the call
-        return replace(report, notes=(*report.notes, f"its scopes are not known ({error})"))
+        return replace(report, notes=(*report.notes, f"its scopes are unknown ({error})"))
     if ALL_OF_GROUPS not in granted:
-        said = f"in groups it is given only what mentions it, also in threads (scope {ALL_OF_GROUPS})"
+        said = f"in groups and their threads it receives only messages that mention it (no scope {ALL_OF_GROUPS})"
         report = replace(report, notes=(*report.notes, said))
     missing = [scope for scope in scopes if not granted.intersection(scope.names)]
     problems = tuple(

@@ -56,7 +56,7 @@ async def register(domain: str, show: Callable[[str, int], None]) -> Registered:
                     return Registered(app_id, secret, "lark" if lark else domain)
                 case {"error": str(error)}:
                     raise RegistrationFailed(error)
-        raise RegistrationFailed("the SDK ended without an answer")
+        raise RegistrationFailed("the SDK exited without a result")
     finally:
         if process.returncode is None:
             process.kill()

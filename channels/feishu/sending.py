@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 1_000
 _REPEATS = 4
-_NOT_ANSWERED = "answers go to the chat and quote no message"
+_NOT_ANSWERED = "answers are sent to the chat without quoting a message"
 _CONTENT_CODES = frozenset({TABLES, 230001, 230025, 230028, 200860, 200570, 200220, 300305})
 """Refusals of one particular content, which say nothing about the next one."""
 MAX_FILE = 30 * 1024 * 1024
@@ -69,7 +69,7 @@ class Form(IntEnum):
 
     @property
     def words(self) -> str:
-        return ("cards that grow", "plain cards", "posts", "plain text")[self]
+        return ("streaming cards", "plain cards", "posts", "plain text")[self]
 
 
 class Forms:
@@ -139,7 +139,7 @@ class Messenger:
             except Refused as error:
                 refusal = error
             self._forms.refused(address.chat, form, refusal)
-        raise refusal or Rejected("no form that the chat takes has buttons" if part.keyboard else "no form is left")
+        raise refusal or Rejected("no form accepted by the chat has buttons" if part.keyboard else "no form is left")
 
     async def edit(self, address: Address, message_id: str, part: FeishuPart) -> None:
         target = MessageId.parse(message_id)
@@ -148,7 +148,7 @@ class Messenger:
         elif target.form == "card":
             await self._edit_card(target, address, part)
         elif part.keyboard:
-            raise Rejected("a post and a text have no buttons")
+            raise Rejected("posts and texts cannot have buttons")
         elif not part.growing:  # a post or text can be edited at most twenty times: save the edits for the final state
             content = outbound.post(part) if target.form == lookup.POST else outbound.text(part)
             body = build(im.UpdateMessageRequestBody, msg_type=target.form, content=content)
@@ -198,7 +198,7 @@ class Messenger:
                 await self.delete(native)
             except MessageGone:
                 continue
-        raise OutcomeUnknown("the platform takes each send for a repeated one")
+        raise OutcomeUnknown("the platform treats each send as a repeated one")
 
     async def _entity(self, address: Address, part: FeishuPart, idem_key: str) -> tuple[str, float]:
         """An entity that shows `part`, and the time of its creation."""
@@ -218,7 +218,7 @@ class Messenger:
             answer = await self._api.upload(upload.request, part.file.name)
         key = answer["data"].get(upload.key)
         if not isinstance(key, str) or not key:
-            raise Rejected("the platform gave no key for an uploaded file")
+            raise Rejected("the platform returned no key for an uploaded file")
         native, _ = await self._put(address, upload.msg_type, outbound.dumps({upload.key: key}), idem_key, reply_to)
         return str(MessageId(native, form=lookup.FILE))
 
@@ -261,7 +261,7 @@ class Messenger:
         data: dict[str, Any] = answer["data"]
         native, created = data.get("message_id"), str(data.get("create_time", ""))
         if not isinstance(native, str) or not native:
-            raise OutcomeUnknown("the answer to a send names no message")
+            raise OutcomeUnknown("the response to a send contains no message_id")
         if address.topic is not None:
             self._anchors.see(address.chat, address.topic, native)
         return native, int(created) / 1000 if created.isdecimal() else None
@@ -283,7 +283,7 @@ class Messenger:
         else:
             return
         await self.delete(target.native)
-        raise MessageGone("the card cannot be changed any more")
+        raise MessageGone("the card can no longer be changed")
 
     async def _patch(self, target: MessageId, address: Address, part: FeishuPart) -> None:
         async def become(shown: FeishuPart) -> None:
@@ -302,7 +302,7 @@ class Messenger:
         if part.file is not None and target.form == lookup.FILE:
             return
         await self.delete(target.native)
-        raise MessageGone("a file and a text cannot become each other")
+        raise MessageGone("a file cannot become a text, or a text a file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,9 +323,9 @@ def _upload(file: OutboundFile) -> Iterator[_Upload]:
     with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size
         if size == 0:
-            raise Rejected("the file is empty; Feishu takes no empty files")
+            raise Rejected("the file is empty; Feishu does not accept empty files")
         if size > MAX_FILE:
-            raise Rejected(f"the file has {size} bytes; Feishu takes at most {MAX_FILE} from an app")
+            raise Rejected(f"the file has {size} bytes; Feishu accepts at most {MAX_FILE} from an app")
         if file.kind == "image" and file.mime_type in _IMAGE_TYPES and size <= MAX_IMAGE:
             body = build(im.CreateImageRequestBody, image_type="message", image=content)
             yield _Upload(build(im.CreateImageRequest, request_body=body), "image_key", "image")

@@ -49,11 +49,11 @@ def read_frame(data: bytes) -> Frame:
     except DecodeError as error:
         raise BadFrame(str(error)) from None
     except UnicodeDecodeError:
-        raise BadFrame("a text in it is not UTF-8") from None
+        raise BadFrame("it contains text that is not UTF-8") from None
     except RecursionError:
         raise BadFrame("it is nested too deeply") from None
     if not frame.IsInitialized():
-        raise BadFrame("a field that every frame has is missing")
+        raise BadFrame("a required field is missing")
     return frame
 
 
@@ -107,13 +107,13 @@ class Fragments:
         if total <= 1:
             return payload
         if number >= total or total > self._MOST:
-            raise BadFrame(f"it is part {number} of {total}")
+            raise BadFrame(f"invalid part number: {number} of {total}")
         while self._parts and next(iter(self._parts.values()))[0] + self._SECONDS < now:
             self._parts.popitem(last=False)
         key = header(frame, const.HEADER_MESSAGE_ID)
         _, parts = self._parts.setdefault(key, (now, [b""] * total))
         if len(parts) != total:
-            raise BadFrame("its parts disagree about their number")
+            raise BadFrame("its parts disagree about their total")
         parts[number] = payload
         if not all(parts):
             if len(self._parts) > self._MOST:
@@ -164,7 +164,7 @@ class Socket:
         parts = urlsplit(url)
         service = parse_qs(parts.query).get("service_id", [""])[0]
         if parts.scheme not in ("ws", "wss") or not service.isdecimal():
-            raise Temporary("the platform gave a socket's URL that cannot be used")
+            raise Temporary("the platform returned an unusable socket URL")
         self._service = int(service)
         network = self._api.network
         try:
@@ -193,7 +193,7 @@ class Socket:
             if message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED):
                 raise Temporary(f"the platform closed the socket ({connection.close_code})")
             if message.type is aiohttp.WSMsgType.ERROR:
-                raise Temporary(f"the socket broke ({type(message.data).__name__})")
+                raise Temporary(f"the socket failed ({type(message.data).__name__})")
             if message.type is not aiohttp.WSMsgType.BINARY:
                 continue
             last_sign = loop.time()
@@ -265,7 +265,7 @@ def _handshake_refused(error: aiohttp.WSServerHandshakeError) -> ChannelError:
     if status == str(const.FORBIDDEN):
         return Fatal(
             text,
-            "in the developer console let Events & Callbacks come through a long connection, and publish a version",
+            "in the developer console, set Events & Callbacks to use a long connection, and publish a version",
         )
     return Temporary(text)
 

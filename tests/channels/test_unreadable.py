@@ -240,7 +240,7 @@ def test_a_feishu_chat_of_a_kind_that_is_not_told_is_what_is_known_of_it() -> No
 
 
 def test_a_feishu_message_of_nobody_is_set_aside_and_not_dropped() -> None:
-    with pytest.raises(ValueError, match="not said who wrote it"):
+    with pytest.raises(ValueError, match="its sender has no open_id"):
         feishu_message({"sender_id": None, "sender_type": "user"})
     assert feishu_message({"sender_id": None, "sender_type": "app"}) is None
 

@@ -97,7 +97,7 @@ CONFIGS = [
         "something else for a Feishu app",
         "channels: {feishu: {app_id: a123456, app_secret: abcdef}}\n",
         "channels.feishu.app_id",
-        'not an app id: it begins with "cli_"',
+        'not an app id: app ids begin with "cli_"',
     ),
     Mistake(
         "a Feishu domain without a scheme",

@@ -121,7 +121,7 @@ def test_missing_scopes_are_named() -> None:
     assert isinstance(error, MissingScope)
     assert error.scopes == ("im:message", "im:message:send")
     assert "im:message, im:message:send to the app of account work" in error.hint
-    assert "that the message names" in MissingScope("x", (), "work").hint
+    assert "named in the message" in MissingScope("x", (), "work").hint
 
 
 def test_the_reason_within_a_refused_card_counts() -> None:

@@ -44,7 +44,7 @@ async def test_each_missing_scope_is_told_with_what_does_not_work(feishu: Feishu
     report = await probed(feishu)
     assert report.missing_scopes == ("im:resource",)
     (problem,) = report.problems
-    assert problem.what == "channels.corp lacks the scope im:resource: files are neither read nor sent"
+    assert problem.what == "channels.corp lacks the scope im:resource: files cannot be read or sent"
     assert not problem.fatal
     await feishu.configure(scopes=[])
     report = await probed(feishu)
@@ -58,7 +58,7 @@ async def test_the_right_to_react_is_asked_for_where_there_are_receipts(feishu: 
     report = await probed(feishu, receipt="OnIt")
     assert report.missing_scopes[-1] == RECEIPT.names[0]
     assert report.problems[-1].what == (
-        "channels.corp lacks the scope im:message.reactions:write_only: no `receipt` is shown"
+        "channels.corp lacks the scope im:message.reactions:write_only: the `receipt` reaction is not shown"
     )
     assert not report.problems[-1].fatal
 
@@ -66,7 +66,7 @@ async def test_the_right_to_react_is_asked_for_where_there_are_receipts(feishu: 
 async def test_what_groups_do_not_tell_is_noted(feishu: FeishuSimulator) -> None:
     kept = ALL_SCOPES - {"im:message.group_msg"}
     await feishu.configure(scopes=sorted(kept))
-    assert "only what mentions it" in " ".join((await probed(feishu)).notes)
+    assert "only messages that mention it" in " ".join((await probed(feishu)).notes)
     await feishu.configure(scopes=sorted(kept - {"im:message.group_at_msg:readonly"} | {"im:message.group_msg"}))
     report = await probed(feishu)
     assert (report.missing_scopes, report.notes) == ((), ())
@@ -75,11 +75,11 @@ async def test_what_groups_do_not_tell_is_noted(feishu: FeishuSimulator) -> None
 async def test_a_bot_that_is_not_released_is_told(feishu: FeishuSimulator) -> None:
     await feishu.configure(bot_active=False)
     problem = (await probed(feishu)).problems[0]
-    assert problem.what == "the bot is not active (activate_status 0): nobody can talk to it"
+    assert problem.what == "the bot is not active (activate_status 0): people cannot message it"
 
 
 async def test_a_platform_that_does_not_list_scopes_is_no_fault(feishu: FeishuSimulator) -> None:
     await feishu.fail("application.scope.list", faults.missing_scope("application:application"))
     report = await probed(feishu)
     assert (report.problems, report.missing_scopes) == ((), ())
-    assert report.notes[0].startswith("its scopes are not known (GET application/v6/scopes: Access denied.")
+    assert report.notes[0].startswith("its scopes are unknown (GET application/v6/scopes: Access denied.")

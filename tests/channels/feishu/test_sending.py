@@ -205,7 +205,7 @@ async def test_a_receipt_without_its_scope_is_told_once(make_bench: Callable[...
             await bench.channel.send(bench.dm, bench.part("", status="Working…", final=False), f"k{number}")
     assert len(await bench.feishu.records("im.reaction.create")) == 1
     assert caplog.text.count("im:message.reactions:write_only") >= 1
-    assert caplog.text.count("no `receipt` is shown") == 1
+    assert caplog.text.count("the `receipt` reaction is not shown") == 1
 
 
 async def test_without_the_right_to_answer_messages_that_is_told_once(bench: Bench, caplog: Any) -> None:
@@ -216,7 +216,7 @@ async def test_without_the_right_to_answer_messages_that_is_told_once(bench: Ben
             await bench.channel.send(bench.dm, bench.part(f"Hello {number}"), f"k{number}", said.message_id)
     assert [message.text for message in await bench.feishu.bot_messages(ALICE)] == [f"Hello {n}" for n in range(3)]
     assert len(await bench.feishu.records("im.message.reply")) == 1
-    assert caplog.text.count("answers go to the chat and quote no message") == 1
+    assert caplog.text.count("answers are sent to the chat without quoting a message") == 1
 
 
 async def _reactions(bench: Bench, message_id: str) -> list[Any]:
