@@ -53,7 +53,7 @@ def content_of(file: WecomFile) -> Content:
     """Read a file from this machine; blocking. Raises Rejected for what WeCom would refuse."""
     data = file.content if file.path is None else _read(file.path)
     if not SMALLEST <= len(data) <= LARGEST:
-        raise Rejected(f"WeCom takes files of {SMALLEST} bytes to {LARGEST // MEGABYTE} MB, not {len(data)} bytes")
+        raise Rejected(f"WeCom accepts files of {SMALLEST} bytes to {LARGEST // MEGABYTE} MB, not {len(data)} bytes")
     return Content(_media_type(file, data), _named(file), data)
 
 
@@ -106,7 +106,7 @@ def _named(file: WecomFile) -> str:
 def _field(answer: dict[str, Any], name: str) -> str:
     value = answer.get(name)
     if not isinstance(value, str) or not value:
-        raise Temporary(f"the answer to an upload has no {name}")
+        raise Temporary(f"the response to an upload has no {name}")
     return value
 
 

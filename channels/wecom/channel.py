@@ -108,7 +108,7 @@ class WecomChannel(Adapter):
             try:
                 return await self._api.welcome(req_id, card, f"welcome-{secrets.token_hex(8)}")
             except Rejected as error:
-                self._ports.log.info("%s: welcomed by a text, since a card is refused: %s", self._account, error)
+                self._ports.log.info("%s: welcome sent as text because the card was refused: %s", self._account, error)
             except ChannelError as error:
                 return self._ports.log.info("%s: welcome: %s", self._account, error)
         text = about.description if welcome is None and about is not None else welcome
@@ -133,7 +133,7 @@ class WecomChannel(Adapter):
             except (Rejected, ChatGone) as error:
                 # It was answered by an earlier process, or is too old. A fault of the text itself shows up below.
                 self._answers.spent(req_id)
-                self._ports.log.info("%s: pushed, since it cannot be answered: %s", self._account, error)
+                self._ports.log.info("%s: answer sent as a push: %s", self._account, error)
         message_id = idem_key if shown.card is None else await self._push_card(address, shown, idem_key)
         if shown.card is None:
             await self._api.push(address, shown, message_id)
@@ -175,7 +175,7 @@ class WecomChannel(Adapter):
         self._health.last_outbound = self._ports.clock.monotonic()
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        raise Rejected("WeCom cannot change a message")
+        raise Rejected("WeCom cannot edit messages")
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Do nothing: WeCom cannot delete a robot's messages."""
@@ -189,15 +189,15 @@ class WecomChannel(Adapter):
         shown = own(part, outbound.WecomPart)
         req_id = self._answers.lost_under(probe.idem_key) or frames.req_id_of(probe.after)
         if not shown.text or req_id is None or not self._answers.takes(req_id, probe.idem_key):
-            raise OutcomeUnknown("WeCom does not tell what it has sent")
+            raise OutcomeUnknown("WeCom does not report sent messages")
         try:
             await self._answer(req_id, probe.idem_key, shown.text)
         except Conflict as error:
-            raise OutcomeUnknown(f"it cannot be told whether it was answered: {error}") from error
+            raise OutcomeUnknown(f"unknown whether it was answered: {error}") from error
         except Rejected as error:
             if not (isinstance(error, StreamOver) and probe.age is not None and probe.age < STREAM_SECONDS):
                 self._answers.spent(req_id)
-                raise OutcomeUnknown(f"it cannot be told whether it was answered: {error}") from error
+                raise OutcomeUnknown(f"unknown whether it was answered: {error}") from error
         return probe.idem_key
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
@@ -224,7 +224,7 @@ class WecomChannel(Adapter):
         """Show that an answer is being prepared, and begin it. Raises Rejected if only a push is still possible."""
         req_id = frames.req_id_of(reply_to)
         if req_id is None or not self._answers.takes(req_id, idem_key):
-            raise Rejected("the message has its answer already, or is not known")
+            raise Rejected("the message is already answered or unknown")
         self._answers.sent(req_id, idem_key)
         try:
             await self._api.stream(req_id, idem_key, "", finish=False)

@@ -52,7 +52,7 @@ class WecomConfig(BaseModel):
     def _secret_form(cls, secret: SecretStr) -> SecretStr:
         value = secret.get_secret_value().strip()
         if not value or any(char.isspace() for char in value):
-            raise ValueError("is empty or has white space in it")
+            raise ValueError("is empty or contains whitespace")
         return SecretStr(value)
 
     @field_validator("url")

@@ -249,7 +249,7 @@ class Connection:
         except TimeoutError:
             raise OutcomeUnknown(f"{cmd}: no ack within {seconds:.0f} s") from None
         except ConnectionClosed:
-            raise OutcomeUnknown(f"{cmd}: the connection broke while it was sent") from None
+            raise OutcomeUnknown(f"{cmd}: the connection was lost while sending") from None
         finally:
             self._acks.forget(req_id, answer)
 
@@ -271,7 +271,7 @@ class Connection:
             case Ack():
                 self._acks.arrived(frame)
             case Callback() if frame.event_type == "disconnected_event":
-                raise Kicked("another program has connected with this robot")
+                raise Kicked("another program has connected as this robot")
             case Callback():
                 self._take(frame)
 

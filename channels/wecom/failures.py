@@ -61,11 +61,11 @@ def failure(ack: Ack, cmd: str) -> ChannelError:
 
 def refused_subscription(ack: Ack, account: str) -> ChannelError:
     """The error for a refused subscription: Fatal for wrong credentials, else worth retrying."""
-    text = f"WeCom refuses the robot of account {account}: {ack.errcode} {ack.errmsg}".strip()
+    text = f"WeCom refused the robot of account {account}: {ack.errcode} {ack.errmsg}".strip()
     if ack.errcode in _CREDENTIALS or 853000 <= ack.errcode < 854000:
         return Fatal(
             text,
-            f"copy Bot ID and Secret again from the robot's API mode, long connection, "
+            f"copy Bot ID and Secret again from the robot's API mode (long connection) "
             f"to channels.{account}.bot_id and channels.{account}.secret",
         )
     return Temporary(text)
@@ -74,7 +74,7 @@ def refused_subscription(ack: Ack, account: str) -> ChannelError:
 def taken_over(account: str) -> TakenOver:
     """The final error after a kick: two programs that both reconnected would keep disconnecting each other."""
     return TakenOver(
-        f"another program has connected with the robot of account {account}",
-        f"stop that program, or give it a robot of its own, then start antler again "
-        f"(channels.{account}.reconnect_after_kick: true tries again after a minute)",
+        f"another program has connected as the robot of account {account}",
+        f"stop that program, or give it a separate robot, then restart antler "
+        f"(channels.{account}.reconnect_after_kick: true reconnects after a minute)",
     )

@@ -54,7 +54,7 @@ class Reader:
         if raw.msgtype not in _KINDS or (nothing and raw.msgtype != "text"):  # its sender waits for an answer
             text = f"[{one_line(raw.msgtype)}: its content cannot be read here]"
         elif nothing:
-            raise ValueError(f"nothing to read in a message of type {raw.msgtype}")
+            raise ValueError(f"a message of type {raw.msgtype} without content")
         return Message(
             account=self._account,
             dedupe_keys=(f"m:{raw.msgid}",),

@@ -89,7 +89,7 @@ class Link:
         finally:
             waiting.cancel()
         if keeping.cancelled():
-            raise Temporary("the connection was given up")
+            raise Temporary("the connection was abandoned")
         if keeping.done():
             keeping.result()
 

@@ -40,7 +40,7 @@ def media_key(text: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != 32:
-        raise AttachmentFailed("the file's key is none of AES-256", "gone")
+        raise AttachmentFailed("the file's key is not an AES-256 key", "gone")
     return key
 
 
@@ -105,9 +105,9 @@ class Downloads:
             found = json.loads(attachment.ref)
             url, key = found["url"], found["aeskey"]
         except (ValueError, TypeError, KeyError):
-            raise AttachmentFailed("the attachment's reference is not one of WeCom's", "gone") from None
+            raise AttachmentFailed("the attachment's reference is not from WeCom", "gone") from None
         if not isinstance(url, str) or not isinstance(key, str) or urlsplit(url).scheme not in self._schemes:
-            raise AttachmentFailed("the attachment's reference is not one of WeCom's", "gone")
+            raise AttachmentFailed("the attachment's reference is not from WeCom", "gone")
         return url, media_key(key)
 
 
@@ -129,8 +129,8 @@ class _Decrypting:
 
 def _check(status: int) -> None:
     if status in (401, 403, 404, 410):
-        raise AttachmentFailed(f"WeCom keeps the file no longer ({status})", "gone")
+        raise AttachmentFailed(f"WeCom no longer keeps the file ({status})", "gone")
     if status >= 500 or status == 429:
-        raise Temporary(f"the file server answered {status}")
+        raise Temporary(f"the file server returned {status}")
     if status != 200:
-        raise AttachmentFailed(f"the file server answered {status}", "gone")
+        raise AttachmentFailed(f"the file server returned {status}", "gone")

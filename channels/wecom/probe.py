@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KICK_SECONDS = 2.0
 """How long a subscription is held: another program that reconnects at once ends it within this time."""
-UNTRIED = "its credentials were not tried: WeCom lets one program subscribe, and would throw out the gateway"
+UNTRIED = "its credentials were not tested: WeCom allows one connection, so a test would disconnect the gateway"
 
 
 async def probe(

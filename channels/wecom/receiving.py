@@ -66,10 +66,10 @@ class Receiver:
             return
         event = self._reader.read(callback, self._ports.clock.now())
         if event is None:
-            self._ports.log.info("%s: nothing to do for %s", self._account, callback.event_type or callback.cmd)
+            self._ports.log.info("%s: ignored %s", self._account, callback.event_type or callback.cmd)
         elif self._closed or len(self._waiting) >= WAITING:
-            why = "the channel is closed" if self._closed else f"{WAITING} others wait"
-            self._ports.log.error("%s: a message is lost, since %s", self._account, why)
+            why = "the channel is closed" if self._closed else f"{WAITING} others are waiting"
+            self._ports.log.error("%s: message lost because %s", self._account, why)
         else:
             self._waiting.append(event)
             self._arrived.set()
@@ -123,7 +123,7 @@ class Receiver:
         try:
             await asyncio.wait_for(commit(list(self._waiting), self._ports, self._health), LAST_SECONDS)
         except (NotCommitted, TimeoutError):
-            self._ports.log.exception("%s: %d messages are lost", self._account, len(self._waiting))
+            self._ports.log.exception("%s: %d messages lost", self._account, len(self._waiting))
         self._waiting.clear()
 
     async def close(self) -> None:

@@ -165,7 +165,7 @@ async def test_who_is_kicked_says_so_in_the_log_and_ends_where_nothing_else_is_l
         wecom_world.settings = {"http": {"listen": f"127.0.0.1:{free_port()}"}}
     async with wecom_world:
         await wecom.kick()
-        await wecom_world.wait_for_log("another program has connected with the robot of account wecom")
+        await wecom_world.wait_for_log("another program has connected as the robot of account wecom")
         await wecom_world.wait_for_log("no working account is left")
         assert wecom_world.process is not None
         assert await wecom_world.process.wait() == 77

@@ -31,7 +31,7 @@ def test_blanks_and_the_at_sign_are_forgiven() -> None:
     ("settings", "says"),
     [
         ({"secret": ""}, "is empty"),
-        ({"secret": "canary with blanks"}, "white space"),
+        ({"secret": "canary with blanks"}, "whitespace"),
         ({"url": "https://openws.work.weixin.qq.com"}, "needs a scheme"),
         ({"url": "wss://"}, "names no host"),
         ({"rate": {"per_chat_per_minute": 0}}, "greater than 0"),

@@ -42,7 +42,7 @@ async def test_another_program_that_comes_back_is_found(wecom: WecomSimulator) -
     await wecom.wait_connected()
     await wecom.kick()
     (problem,) = (await probing).problems
-    assert problem.what == "another program has connected with the robot of account robot"
+    assert problem.what == "another program has connected as the robot of account robot"
 
 
 async def test_a_gateway_that_runs_keeps_its_subscription(
