@@ -268,7 +268,7 @@ def capped(sink: Sink, most: int, declared: int | None = None) -> Sink:
     Raises AttachmentFailed("too_large"), at once where more is declared.
     """
     if declared is not None and declared > most:
-        raise AttachmentFailed(f"declared {declared} bytes, at most {most} are taken", "too_large")
+        raise AttachmentFailed(f"declared size is {declared} bytes, the limit is {most}", "too_large")
     return _Capped(sink, most)
 
 
@@ -280,7 +280,5 @@ class _Capped:
     async def write(self, chunk: bytes) -> None:
         self._left -= len(chunk)
         if self._left < 0:
-            raise AttachmentFailed(
-                f"the file has more than the {self._most} bytes that are taken (max_download_mb)", "too_large"
-            )
+            raise AttachmentFailed(f"the file exceeds the limit of {self._most} bytes (max_download_mb)", "too_large")
         await self._sink.write(chunk)

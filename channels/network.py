@@ -119,7 +119,7 @@ async def download(
         ):
             yield response
     except (TimeoutError, aiohttp.ClientError) as error:
-        raise Temporary(f"the download broke off ({type(error).__name__})") from None
+        raise Temporary(f"the download was interrupted ({type(error).__name__})") from None
 
 
 async def pour(response: aiohttp.ClientResponse, sink: Sink) -> None:

@@ -144,7 +144,7 @@ class UnknownPlatform(LookupError):
     """The name is not in PLATFORMS; the text lists those that are."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"unknown platform {name!r}; known are {', '.join(sorted(PLATFORMS.keys() - OWN))}")
+        super().__init__(f"unknown platform {name!r}; known platforms: {', '.join(sorted(PLATFORMS.keys() - OWN))}")
         self.name = name
 
 

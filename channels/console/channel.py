@@ -290,7 +290,7 @@ class ConsoleChannel(Adapter):
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         if message_id not in self._screen(address.chat):
-            raise MessageGone(f"{address.chat} shows no message {message_id}")
+            raise MessageGone(f"{address.chat} has no message {message_id}")
         await self._put(address, message_id, part)
 
     async def delete(self, address: Address, message_id: str) -> None:
@@ -302,7 +302,7 @@ class ConsoleChannel(Adapter):
         return None
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        raise AttachmentFailed("terminals send no files", "gone")
+        raise AttachmentFailed("terminals cannot send files", "gone")
 
     async def typing(self, address: Address) -> None:
         self._show(address, Typing())
@@ -343,6 +343,6 @@ def _export(file: OutboundFile, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return shutil.copyfile(file.path, folder / name[-200:]).absolute()
     except FileNotFoundError as error:
-        raise Rejected(f"{name} does not exist any more") from error
+        raise Rejected(f"{name} no longer exists") from error
     except OSError as error:
         raise Temporary(f"cannot copy {name}: {error.strerror}") from error

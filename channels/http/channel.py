@@ -266,7 +266,7 @@ class HttpChannel(Adapter):
         """Update a message; an unknown one may be an earlier process's and is shown from now on."""
         board = self.board(address.chat)
         if board.is_removed(message_id):
-            raise MessageGone(f"{address.chat} shows no message {message_id}")
+            raise MessageGone(f"{address.chat} has no message {message_id}")
         known = board.get(message_id)
         await self._put(board, part, message_id, None if known is None else known.reply_to)
 
@@ -281,7 +281,7 @@ class HttpChannel(Adapter):
         try:
             file = await asyncio.to_thread(open_regular, self._config.uploads / attachment.ref)
         except Rejected as error:
-            raise AttachmentFailed("the upload is not there any more", "gone") from error
+            raise AttachmentFailed("the upload no longer exists", "gone") from error
         with file:
             while chunk := await asyncio.to_thread(file.read, CHUNK):
                 await sink.write(chunk)

@@ -27,7 +27,7 @@ def fitting(text: str, limit: int, unit: TextUnit) -> int:
         case TextUnit.UTF8_BYTES:
             return len(text[:limit].encode()[:limit].decode(errors="ignore"))
         case _:
-            raise ValueError(f"text cannot be measured alone in {unit}")
+            raise ValueError(f"text alone cannot be measured in {unit}")
 
 
 def _is_regional(char: str) -> bool:

@@ -116,7 +116,7 @@ def test_manifest_says_where_there_is_none(tmp_path: Path) -> None:
     assert done.stderr == "antler: console has no app manifest; only slack does\n"
     done = antler("manifest", "carrier-pigeon", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("antler: unknown platform 'carrier-pigeon'; known are console, feishu")
+    assert done.stderr.startswith("antler: unknown platform 'carrier-pigeon'; known platforms: console, feishu")
 
 
 def test_a_skill_is_checked(tmp_path: Path) -> None:
