@@ -28,7 +28,7 @@ PAGE = "ANTLER__HTTP__LISTEN"
 
 app = typer.Typer(
     help="Antler, a chat gateway for agents on your own machine.",
-    epilog="Exit codes: 0 all well, 1 failure, 2 wrong usage, 77 another program has taken over the last account, "
+    epilog="Exit codes: 0 success, 1 failure, 2 usage error, 77 another program has taken over the last account, "
     "78 configuration error.",
     no_args_is_help=True,
     add_completion=False,
@@ -96,8 +96,8 @@ def gateway(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogL
     settings = read(source)
     if settings.database.url is None:
         typer.echo(
-            "antler: database.url: `antler gateway` needs a PostgreSQL database that its processes share, and this "
-            "config keeps everything in SQLite; `antler run` serves that, as the only process",
+            "antler: database.url: `antler gateway` needs a PostgreSQL database shared by its processes, but this "
+            "config uses SQLite; `antler run` serves that, as a single process",
             err=True,
         )
         raise typer.Exit(EXIT_CONFIG)
@@ -113,7 +113,7 @@ def worker(
     data_dir: DataDir = None,
     log_level: LogLevel = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Tells workers of one machine apart. Default: the machine's name.")
+        str | None, typer.Option("--name", help="Distinguishes workers on one machine. Default: its host name.")
     ] = None,
 ) -> None:
     """Execute runs for the gateways of this config (workers.enabled), until SIGTERM or Ctrl-C."""
@@ -144,7 +144,7 @@ def status(
     data_dir: DataDir = None,
     check: Annotated[bool, typer.Option("--check", help="Print nothing; exit 0 if healthy, else 1.")] = False,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Print it every two seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Print the status every two seconds until Ctrl-C.")] = False,
 ) -> None:
     """Show what the running gateway is doing."""
     folder = running_folder(source_of(config, data_dir))
@@ -199,8 +199,8 @@ def doctor(
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair, and say what was.")] = False,
-    online: Annotated[bool, typer.Option("--online", help="Ask platforms, models and other servers too.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that are safe, and report them.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Also query platforms, models and other servers.")] = False,
 ) -> None:
     """Report what is wrong with this installation, and how to fix it. Exit codes: 0 nothing worse than notes, 3
     warnings, 1 errors, 78 an unusable configuration."""
@@ -270,7 +270,7 @@ app.command(rich_help_panel=PEOPLE)(operating.send)
 @app.command(rich_help_panel=SERVING)
 def why(
     message: Annotated[
-        str, typer.Argument(metavar="EVENT|LINK", help="A number or run id of the log, or a message's link.")
+        str, typer.Argument(metavar="EVENT|LINK", help="An event number or run id from the log, or a message's link.")
     ],
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -293,7 +293,7 @@ def compact(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 
 @accounts.command("rename")
 def rename_account(
-    old: Annotated[str, typer.Argument(help="Its present key in the config.")],
+    old: Annotated[str, typer.Argument(help="Its current key in the config.")],
     new: Annotated[str, typer.Argument(help="Its new key.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -308,7 +308,7 @@ def rename_account(
 @app.command(rich_help_panel=SETTING_UP)
 def manifest(
     platform: Annotated[str, typer.Argument(help="The platform's name, as in the config.")],
-    name: Annotated[str, typer.Option("--name", help="The name of the app there.")] = "Antler",
+    name: Annotated[str, typer.Option("--name", help="The app's name on the platform.")] = "Antler",
 ) -> None:
     """Print the manifest to paste into a platform to create the bot's app there."""
     from channels.registry import NoManifest, UnknownPlatform

@@ -49,7 +49,7 @@ class SignInTool:
                     log_action(Action.TOKEN_REVOKE, MACHINE, what=name)
                 text = f"{name} is good for nothing from now on" if done else f"there is no token {name}"
                 return {"text": text, "done": done}
-        return {"text": "the running antler has another version: restart it", "done": False}
+        return {"text": "the running antler is a different version: restart it", "done": False}
 
     async def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
         scopes, days = request.get("scopes"), request.get("days")
@@ -110,5 +110,5 @@ async def _asked(data_dir: Path, do: str, more: Mapping[str, Any]) -> dict[str, 
     async with connection(data_dir) as (reader, writer):
         answer = await ask(reader, writer, "signin", do=do, **more)
         if not isinstance(answer, dict):
-            raise NotRunning("the antler process gave an answer of an unknown form")
+            raise NotRunning("the antler process sent an unexpected answer")
         return answer

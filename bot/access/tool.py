@@ -161,7 +161,7 @@ class AccessTool:
             case "revoke":
                 await self._make(self._editor.revoke(subject, MACHINE, kind=_kind(request)))
                 return f"{subject} no longer has access; what was running for it has been stopped", True
-        return "the running antler has another version: restart it", False
+        return "the running antler is a different version: restart it", False
 
     async def _pair(self, typed: str) -> Answer:
         code = pairing.read(typed)

@@ -128,7 +128,7 @@ def move_paths(settings: Settings, old: Path) -> None:
 
 def _sqlite_snapshot(files: Sequence[Path], folder: Path, tell: Tell) -> Databases:
     if not files[0].exists():
-        raise StoreUnavailable(f"there is no database {files[0]} yet; `antler run` makes it")
+        raise StoreUnavailable(f"there is no database {files[0]} yet; `antler run` creates it")
     with ExitStack() as stack:
         sources = []
         # The agent's history comes second: it holds whatever the first refers to. Reading begins the transaction.

@@ -9,7 +9,7 @@ import typer
 
 from bot.cli.options import AsJson, ConfigFile, DataDir, settings_of
 
-app = typer.Typer(help="Documents that everybody's agent looks things up in.", no_args_is_help=True)
+app = typer.Typer(help="The documents that the agent can search, for everyone.", no_args_is_help=True)
 
 Collection = Annotated[
     str | None, typer.Option("--collection", help="The collection's name: one word.", show_default=False)
@@ -27,7 +27,7 @@ def list_documents(as_json: AsJson = False, config: ConfigFile = None, data_dir:
 
 @app.command("add")
 def add_document(
-    what: Annotated[str, typer.Argument(metavar="FILE|ADDRESS", help="A file of this machine, or a page.")],
+    what: Annotated[str, typer.Argument(metavar="FILE|ADDRESS", help="A file on this machine, or a page's address.")],
     collection: Collection = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -43,7 +43,7 @@ def add_document(
 @app.command("remove")
 def remove_document(
     what: Annotated[
-        str, typer.Argument(metavar="[FILE|ADDRESS]", help="As the list shows it. Without it: a whole collection.")
+        str, typer.Argument(metavar="[FILE|ADDRESS]", help="As shown by the list. Omit it for a whole collection.")
     ] = "",
     collection: Collection = None,
     config: ConfigFile = None,
@@ -69,7 +69,7 @@ def reindex(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 
 @app.command("ask")
 def ask(
-    question: Annotated[str, typer.Argument(help="What to look for.")],
+    question: Annotated[str, typer.Argument(help="What to search for.")],
     collection: Collection = None,
     as_json: AsJson = False,
     config: ConfigFile = None,

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NO_FILE = (
-    "there is no {file}: nothing has run here yet, or log.file is off. Of a service `antler service logs` shows the "
-    "journal, of a container `docker logs`"
+    "{file} does not exist: nothing has run here yet, or log.file is off. For a service, `antler service logs` shows "
+    "the journal; for a container, use `docker logs`"
 )
 LOOK_SECONDS = 0.3
 NEWEST = 100
@@ -40,7 +40,7 @@ def begin_of(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise BadTime(f"{text!r} is no time: write 30m, 2h, 3d, 2026-11-23 or 2026-11-23T10:00") from None
+        raise BadTime(f"{text!r} is not a time: use 30m, 2h, 3d, 2026-11-23 or 2026-11-23T10:00") from None
 
 
 def show(folder: Path, lines: int | None, begin: datetime | None, *, follow: bool) -> int:

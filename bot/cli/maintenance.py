@@ -29,7 +29,7 @@ MEGABYTE = 1_000_000
 def rename_account(settings: Settings, old: str, new: str) -> int:
     """`antler account rename`: move the account's conversations, files and rights to the new name; returns 0 or 1."""
     if not re.fullmatch(ACCOUNT_ID, new):
-        return logs.complain(f"{new!r} is no account id: use letters, digits, - and _")
+        return logs.complain(f"{new!r} is not a valid account id: use letters, digits, - and _")
     try:
         with DataDirLock(settings.data_dir), logs.written(settings):
             asyncio.run(_rename(settings, old, new))
@@ -39,7 +39,7 @@ def rename_account(settings: Settings, old: str, new: str) -> int:
     except LookupError:
         return logs.complain(f"no account {old!r} has ever been connected")
     except IntegrityError:
-        return logs.complain(f"there is an account {new!r} already")
+        return logs.complain(f"an account {new!r} already exists")
     except (StoreError, MemoryUnavailable) as error:
         return logs.complain(error)
     print(f"{old} is now {new}; use that name in `channels` of the config")
@@ -60,12 +60,12 @@ async def _rename(settings: Settings, old: str, new: str) -> None:
 def compact(settings: Settings) -> int:
     """`antler compact`: rewrite the database files to reclaim the space of deleted rows; returns 0 or 1."""
     if not settings.database_files:
-        return logs.complain("PostgreSQL uses the space of deleted rows again by itself (autovacuum)")
+        return logs.complain("PostgreSQL reclaims the space of deleted rows by itself (autovacuum)")
     try:
         with DataDirLock(settings.data_dir):
             for file in filter(Path.exists, settings.database_files):
                 before, after = space.compact(file)
-                print(f"{file.name}: {after / MEGABYTE:.1f} MB, before {before / MEGABYTE:.1f} MB")
+                print(f"{file.name}: {after / MEGABYTE:.1f} MB, was {before / MEGABYTE:.1f} MB")
     except (DataDirInUse, StoreError) as error:
         return logs.complain(error)
     return 0

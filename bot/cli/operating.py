@@ -13,15 +13,15 @@ from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, setting
 
 def send(
     chat: Annotated[str, typer.Argument(help="account:id of a person or a group, as `antler access list` shows it.")],
-    text: Annotated[str, typer.Argument(help="Markdown; - reads it from the standard input.")] = "",
+    text: Annotated[str, typer.Argument(help="Markdown; - reads it from standard input.")] = "",
     key: Annotated[
         str | None,
-        typer.Option("--key", help="A name for this message: given again for the same chat, nothing is sent twice."),
+        typer.Option("--key", help="An idempotency key: a chat gets only one message with the same key."),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", help="A file to send with it.", dir_okay=False, exists=True)
     ] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Also to a chat that the gateway never saw.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Send even to a chat that the gateway never saw.")] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -35,9 +35,9 @@ def send(
 
 def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, NAME.tar.zst or NAME.tar.gz.")],
-    no_files: Annotated[bool, typer.Option("--no-files", help="Without the files of threads.")] = False,
+    no_files: Annotated[bool, typer.Option("--no-files", help="Leave out the files of threads.")] = False,
     with_secrets: Annotated[
-        bool, typer.Option("--with-secrets", help="With .env, tokens of MCP servers, and a config that holds secrets.")
+        bool, typer.Option("--with-secrets", help="Include .env, tokens of MCP servers, and a config with secrets.")
     ] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -53,11 +53,11 @@ def backup(
 
 def restore(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What `antler backup` wrote.", dir_okay=False, exists=True)
+        Path, typer.Argument(metavar="FILE", help="An archive written by `antler backup`.", dir_okay=False, exists=True)
     ],
-    to: Annotated[Path | None, typer.Option("--to", help="The data folder to make, instead of the config's.")] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="The data folder to create, instead of the config's.")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Set aside what is in the folder; replace what is in PostgreSQL.")
+        bool, typer.Option("--force", help="Move the folder's content aside; replace the data in PostgreSQL.")
     ] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -70,13 +70,13 @@ def restore(
 
 
 def logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until Ctrl-C.")] = False,
     since: Annotated[
-        str | None, typer.Option("--since", help="30m, 2h, 3d, or a time as 2026-11-23 or 2026-11-23T10:00.")
+        str | None, typer.Option("--since", help="30m, 2h, 3d, or a time such as 2026-11-23 or 2026-11-23T10:00.")
     ] = None,
     lines: Annotated[
         int | None,
-        typer.Option("-n", "--lines", min=0, help="How many of the newest. Default: 100, with --since all."),
+        typer.Option("-n", "--lines", min=0, help="How many of the newest lines. Default: 100; all with --since."),
     ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -95,7 +95,7 @@ def logs(
 
 def upgrade(
     check: Annotated[
-        bool, typer.Option("--check", help="Say whether there is a newer version; change nothing.")
+        bool, typer.Option("--check", help="Report whether a newer version exists; change nothing.")
     ] = False,
     as_json: AsJson = False,
     config: ConfigFile = None,
@@ -104,7 +104,7 @@ def upgrade(
     """Compare the installed version with the newest one, and the database with what this version expects; exit 0 when
     there is nothing to do, else 1. Nothing is ever installed: see docs/upgrading.md."""
     if not check:
-        raise typer.BadParameter("give --check; antler does not install itself: docs/upgrading.md tells how")
+        raise typer.BadParameter("give --check; antler does not upgrade itself: see docs/upgrading.md")
     settings, _ = settings_of(config, data_dir)
     from bot.cli.upgrade import check as do
 

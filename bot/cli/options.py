@@ -16,12 +16,12 @@ EXIT_CONFIG = 78
 
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="The config file. Default: ./config.yaml if there is one, else the terminal "
+    typer.Option("--config", "-c", help="The config file. Default: ./config.yaml if it exists, else the terminal "
     "and the demo model.", show_default=False),
 ]  # fmt: skip
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Where everything is kept; overrides data_dir of the config.", show_default=False),
+    typer.Option("--data-dir", help="Where all data is stored; overrides data_dir of the config.", show_default=False),
 ]
 LogLevel = Annotated[
     str | None,
@@ -54,7 +54,7 @@ def running_folder(source: SettingsSource) -> Path:
     folder = source.data_dir()
     if folder is not None and (folder / SOCKET).exists():
         return folder
-    return read(source, "to ask a running antler, give its --data-dir").data_dir
+    return read(source, "to query a running antler, give its --data-dir").data_dir
 
 
 def read(source: SettingsSource, otherwise: str = "nothing was started") -> Settings:

@@ -10,9 +10,9 @@ from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, setting
 
 access = typer.Typer(help="Who may use the bot, in addition to those in the config.", no_args_is_help=True)
 memory = typer.Typer(help="What is remembered about people and groups.", no_args_is_help=True)
-token = typer.Typer(help="Tokens with which programs use the API.", no_args_is_help=True)
+token = typer.Typer(help="Tokens for programs that use the API.", no_args_is_help=True)
 
-Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list shows it, or the person's or group's id.")]
+Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As shown by the list, or the person's or group's id.")]
 
 
 @access.command("list")
@@ -26,7 +26,7 @@ def list_access(as_json: AsJson = False, config: ConfigFile = None, data_dir: Da
 
 Subject = Annotated[str, typer.Argument(metavar="ID", help="A person or a group: account:id, as the list shows it.")]
 AsGroup = Annotated[
-    bool, typer.Option("--group", help="ID is a group's. Only needed where the platform's ids do not tell.")
+    bool, typer.Option("--group", help="ID is a group's. Only needed where the platform's ids do not show it.")
 ]
 
 
@@ -34,7 +34,7 @@ AsGroup = Annotated[
 def allow_access(
     subject: Subject,
     group: AsGroup = False,
-    admin: Annotated[bool, typer.Option("--admin", help="As an administrator.")] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Make the person an administrator.")] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -110,11 +110,11 @@ def create_token(
     ] = None,
     person: Annotated[
         str | None,
-        typer.Option("--person", help="account:id of the person as whom it acts, with their memory and files. "
-                     "Default: somebody of its own.", show_default=False),
+        typer.Option("--person", help="account:id of the person it acts for, with their memory and files. "
+                     "Default: a separate identity.", show_default=False),
     ] = None,
     days: Annotated[
-        int | None, typer.Option("--days", min=1, help="After which it is good for nothing.", show_default=False)
+        int | None, typer.Option("--days", min=1, help="Days until it expires.", show_default=False)
     ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,

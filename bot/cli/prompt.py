@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from bot.store.rows import ConversationRow, RunRow
     from harness.knowledge.port import Asker
 
-HINT = "/whoami in the chat tells its id, `antler check-config` the accounts"
-ESTIMATE = "estimated: a token for 4 ASCII characters and for each other character"
+HINT = "/whoami in the chat shows its id, `antler check-config` the accounts"
+ESTIMATE = "estimated: one token per 4 ASCII characters or per other character"
 
 
 class Unanswerable(Exception):
@@ -64,7 +64,7 @@ async def _shown(settings: Settings, chat: str | None, agent: str | None) -> str
     if agent is not None:
         if agent not in choices.definitions:
             known = ", ".join(choices.definitions)
-            raise Unanswerable(f"--agent: no agent {agent} in agents_dir ({settings.agents_dir}); there are: {known}")
+            raise Unanswerable(f"--agent: no agent {agent} in agents_dir ({settings.agents_dir}); available: {known}")
         own = choices.definitions[agent].settings.model
         ctx = replace(ctx, agent=agent, model=ctx.model if chat is not None or own is None else own)
     async with AsyncExitStack() as stack:
@@ -87,7 +87,7 @@ async def _shown(settings: Settings, chat: str | None, agent: str | None) -> str
         stack.push_async_callback(harness.close)
         remarks = [f"sandbox: {sandboxes.facts}", *(f"mcp: {facts}" for facts in servers.facts)]
         if chat is not None and not ctx.place.commands:
-            remarks.append("chat: no message of it is kept any more, so the place is told as of a private chat")
+            remarks.append("chat: no stored message is left, so the place is described as for a private chat")
         return _page(ctx, *await harness.prompt(ctx), remarks)
 
 
@@ -101,7 +101,7 @@ def _page(ctx: RunContext, sections: Sequence[tuple[str, str]], tools: Sequence[
     lines.append(f"{'total':<{width}} {sum(size for _, size in sizes):>6}  {ESTIMATE}")
     beside = round(sum(map(tokens, tools)))
     lines.append(
-        f"Besides, {len(tools)} tools with their descriptions: {beside}. Agent {ctx.agent}, model {ctx.model}."
+        f"In addition, {len(tools)} tools with their descriptions: {beside}. Agent {ctx.agent}, model {ctx.model}."
     )
     return "\n".join([*parts, *lines, *remarks])
 
@@ -119,7 +119,7 @@ def _stored(settings: Settings, choices: AgentChoices, chat: str) -> RunContext:
     """The chat as stored: its choices, and the place as reported with its newest message."""
     row, last = _read(settings, chat)
     if row.account not in settings.channels:
-        raise Unanswerable(f"--chat {chat}: channels has no account {row.account} any more")
+        raise Unanswerable(f"--chat {chat}: channels no longer has an account {row.account}")
     place = Place(platform=name_of(settings.channels[row.account].type))
     context = last.context if last is not None and last.is_readable else None
     made = _context(
@@ -158,13 +158,13 @@ def _read(settings: Settings, chat: str) -> tuple[ConversationRow, RunRow | None
     """The conversation and its newest run. Only reads, so that a gateway may be running. Raises Unanswerable."""
     url = sql.parse(settings.database_url)
     if url.database is not None and url.get_backend_name() == "sqlite" and not Path(url.database).exists():
-        raise Unanswerable(f"--chat: there is no database in data_dir ({settings.data_dir}) yet; `antler run` makes it")
+        raise Unanswerable(f"--chat: no database in data_dir ({settings.data_dir}) yet; `antler run` creates it")
     engine = sql.reader_engine(url)
     try:
         with engine.connect() as tx, tx.begin():
             row = conversations.load(tx, chat)
             if row is None:
-                raise Unanswerable(f"--chat: nobody has talked in a conversation {chat} yet; {HINT}")
+                raise Unanswerable(f"--chat: there is no conversation {chat} yet; {HINT}")
             return row, next(iter(runs.recent(tx, row.key, 1)), None)
     except DBAPIError as error:
         place = url.render_as_string(hide_password=True)

@@ -33,9 +33,9 @@ def example() -> None:
 def init(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Option("--config", "-c", help="The config file; the secrets go into the .env beside it.")
+        Path, typer.Option("--config", "-c", help="The config file; secrets are written to the .env next to it.")
     ] = Path("config.yaml"),
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: flags and the environment say it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: use flags and the environment.")] = False,
     platform: Annotated[
         list[str] | None, typer.Option(help="With --yes: telegram, slack, feishu, wecom, console.")
     ] = None,
@@ -43,7 +43,7 @@ def init(
         list[str] | None,
         typer.Option(metavar="KEY=NAME", help="The variable that holds a secret: telegram.token=MY_TOKEN."),
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="With --yes: who serves the model, such as openai.")] = None,
+    provider: Annotated[str | None, typer.Option(help="With --yes: the model's provider, such as openai.")] = None,
     base_url: Annotated[str | None, typer.Option(help="With --yes: another server with OpenAI's API.")] = None,
     model: Annotated[str | None, typer.Option(help="With --yes: the provider's name of the model.")] = None,
     settings: Annotated[
@@ -62,7 +62,7 @@ def init(
     except WrongFlags as error:
         raise _ended(str(error), EXIT_USAGE) from None
     if not file.absolute().parent.is_dir():
-        raise _ended(f"there is no folder {file.absolute().parent}", EXIT_USAGE)
+        raise _ended(f"the folder {file.absolute().parent} does not exist", EXIT_USAGE)
     texts, files = texts_for(language or _terminal_language()), ConfigFiles(file, os.environ)
     if yes:
         _scripted(files, flags, texts)

@@ -26,7 +26,7 @@ def validate_skills(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="A skill's folder, or one of several; without it, those of the config.", file_okay=False, exists=True
+            help="A skill's folder, or a folder of skills. Default: the config's skills.", file_okay=False, exists=True
         ),
     ] = None,
     config: ConfigFile = None,
@@ -68,8 +68,8 @@ def waiting_skills(as_json: AsJson = False, config: ConfigFile = None, data_dir:
 
 @app.command("on")
 def agree_to_skill(
-    name: Annotated[str, typer.Argument(help="The name of a skill that waits.")],
-    digest: Annotated[str, typer.Argument(help="The digest of what it holds, as `antler skills waiting` shows it.")],
+    name: Annotated[str, typer.Argument(help="The name of a skill that is waiting for approval.")],
+    digest: Annotated[str, typer.Argument(help="The digest of its content, as `antler skills waiting` shows it.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:

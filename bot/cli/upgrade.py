@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SECONDS = 30
 RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)")
 CREDENTIALS = re.compile(r"//[^/@\s]+@")
-HOW = "docs/upgrading.md tells how to take it"
+HOW = "see docs/upgrading.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +85,19 @@ def describe(report: Report) -> str:
     """The report as lines for people."""
     offer = report.offer
     if report.newer is None:
-        offered = f"{offer.place} could not be asked: {offer.problem}"
+        offered = f"{offer.place} could not be queried: {offer.problem}"
     else:
-        offered = f"{offer.newest} by {offer.place}" + (f": newer; {HOW}" if report.newer else ": nothing newer")
+        offered = f"{offer.newest} from {offer.place}" + (f": newer; {HOW}" if report.newer else ": nothing newer")
     if report.database_problem:
         database = f"cannot be read: {report.database_problem}"
     elif report.revision is None:
         database = "none yet"
     elif report.revision == report.expected:
-        database = f"revision {report.revision}, as this version has it"
+        database = f"revision {report.revision}, as this version expects"
     elif report.fits:
         database = f"revision {report.revision}: the next start upgrades it to {report.expected}; `antler backup` first"
     else:
-        database = f"revision {report.revision} is not known to this version: a newer one wrote it; install that"
+        database = f"revision {report.revision} is unknown to this version: a newer one wrote it; install that one"
     return f"installed  {report.installed}\noffered    {offered}\ndatabase   {database}"
 
 
@@ -118,7 +118,7 @@ def tags_of(checkout: Path) -> Offer:
     except OSError as error:
         return Offer(place=place, problem=str(error))
     newest = _newest(line.rpartition("refs/tags/")[2] for line in found.splitlines())
-    return Offer(place=place, newest=newest, problem="" if newest else "it has no tag of a release")
+    return Offer(place=place, newest=newest, problem="" if newest else "no release tag was found")
 
 
 def _index() -> Offer:
@@ -129,7 +129,7 @@ def _index() -> Offer:
     except OSError as error:
         return Offer(place=place, problem=str(error))
     newest = _newest(found.partition("Available versions:")[2].partition("\n")[0].replace(",", " ").split())
-    return Offer(place=place, newest=newest, problem="" if newest else "it names no release")
+    return Offer(place=place, newest=newest, problem="" if newest else "no release was found")
 
 
 def _output(*command: str) -> str:
@@ -148,7 +148,7 @@ def _output(*command: str) -> str:
     except subprocess.TimeoutExpired:
         raise OSError(f"no answer within {SECONDS} s") from None
     if done.returncode:
-        lines = CREDENTIALS.sub("//", done.stderr).strip().splitlines() or [f"it ended with {done.returncode}"]
+        lines = CREDENTIALS.sub("//", done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
         raise OSError(next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), lines[-1]))
     return done.stdout
 

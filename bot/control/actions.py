@@ -111,7 +111,7 @@ async def operation(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         action = Action(str(request.get("action")))
     except ValueError:
-        return {"text": "the running antler has another version: restart it", "done": False}
+        return {"text": "the running antler is a different version: restart it", "done": False}
     log_action(action, MACHINE, **{name: str(request[name])[:LONGEST] for name in FIELDS if request.get(name)})
     return {"text": "", "done": True}
 
@@ -122,7 +122,7 @@ def tell(settings: Settings, action: Action, **fields: str) -> None:
     try:
         asyncio.run(_there(settings, action, fields))
     except Refused:
-        log.debug("the running antler has another version, which logs no actions of the command line")
+        log.debug("the running antler is a different version, which does not log actions of the command line")
     except NotRunning:
         with suppress(DataDirInUse, OSError):
             if settings.data_dir.stat().st_uid != os.geteuid():

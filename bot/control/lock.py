@@ -34,7 +34,7 @@ class DataDirInUse(Exception):
 
     def __init__(self, data_dir: Path, pid: int | None) -> None:
         who = f"process {pid}" if pid else "another process"
-        super().__init__(f"{data_dir} is in use by {who}: stop it, or give this one another data_dir")
+        super().__init__(f"{data_dir} is in use by {who}: stop it, or use another data_dir")
         self.pid = pid
 
 
@@ -117,13 +117,13 @@ def do_there_or_here(
             with DataDirLock(settings.data_dir), logs.written(settings):
                 answer = asyncio.run(here(settings, request))
         except DataDirInUse as error:
-            return logs.complain(f"{error} (it does not answer yet, or any more)")
+            return logs.complain(f"{error} (it does not answer yet, or no longer answers)")
         except StoreError as error:
             return logs.complain(Redactor(settings.secrets())(str(error)))
     if not answer.get("done"):
         return logs.complain(str(answer.get("text")))
     if as_json and "data" not in answer:
-        return logs.complain("the running antler has an older version, which gives no JSON: restart it")
+        return logs.complain("the running antler is an older version without JSON output: restart it")
     print(json.dumps(answer["data"], ensure_ascii=False, indent=2) if as_json else answer.get("text"))
     return 0
 
@@ -132,5 +132,5 @@ async def _ask(settings: Settings, operation: str, request: Mapping[str, Any], w
     async with connection(settings.data_dir) as (reader, writer):
         answer = await ask(reader, writer, operation, within=within, **request)
     if not isinstance(answer, dict):
-        raise Refused("the antler process gave an answer of an unknown form")
+        raise Refused("the antler process sent an unexpected answer")
     return answer

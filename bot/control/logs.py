@@ -147,7 +147,7 @@ def described(error: BaseException) -> str:
     kind = type(error).__name__
     text = _text(error)
     if text is None:
-        return f"{kind} (its text is not logged)" if str(error) else kind
+        return f"{kind} (text not logged)" if str(error) else kind
     return f"{kind}: {text}" if text else kind
 
 
@@ -179,7 +179,7 @@ def _lines(error: BaseException, seen: set[int]) -> list[str]:
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and id(cause) not in seen:
-        how = "the direct cause of" if error.__cause__ is not None else "being handled at"
+        how = "the direct cause of" if error.__cause__ is not None else "being handled during"
         lines += [*_lines(cause, seen), "", f"This was {how} the following:", ""]
     if error.__traceback__ is not None:
         frames = traceback.format_list(traceback.extract_tb(error.__traceback__))
@@ -417,21 +417,21 @@ def adopt(wanted: LogSettings, folder: Path, redact: Redactor) -> None:
         try:
             keep(folder, wanted.format, redact)
         except OSError as error:
-            logging.getLogger("bot").warning("log.file: the log is not kept in a file: %s", error.strerror)
+            logging.getLogger("bot").warning("log.file: cannot log to a file: %s", error.strerror)
 
 
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
     if isinstance(error, Exception):
-        logging.getLogger("bot").critical("antler ends for an unexpected reason", exc_info=error)
+        logging.getLogger("bot").critical("antler exits because of an unexpected error", exc_info=error)
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.FileHandler):
-                print(f"antler ends for an unexpected reason; {handler.baseFilename} has it", file=sys.stderr)
+                print(f"antler exits because of an unexpected error; see {handler.baseFilename}", file=sys.stderr)
 
 
 def _thread_ended(what: threading.ExceptHookArgs) -> None:
     if isinstance(what.exc_value, Exception):
         name = what.thread.name if what.thread is not None else "unknown"
-        logging.getLogger("bot").error("the thread %s failed", name, exc_info=what.exc_value)
+        logging.getLogger("bot").error("thread %s failed", name, exc_info=what.exc_value)
 
 
 def complain(reason: object, code: int = 1) -> int:

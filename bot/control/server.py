@@ -109,7 +109,7 @@ class ControlServer:
         while line := await reader.readline():
             request = _parsed(line)
             if not isinstance(request, dict) or request.get("v") != VERSION:
-                await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
+                await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other one"})
             elif request.get("op") == "status":
                 await _send(writer, {"ok": True, "data": await self._status()})
             elif request.get("op") == "console" and (take_over := self._terminal()) is None:
@@ -176,11 +176,11 @@ async def ask(
             await _send(writer, {"v": VERSION, "op": operation, **more})
             answer = json.loads(await reader.readline() or b"{}")
     except (TimeoutError, ConnectionError, ValueError) as error:
-        raise NotRunning("the antler process does not answer; its log says why") from error
+        raise NotRunning("the antler process does not answer; see its log") from error
     if not isinstance(answer, dict):
-        raise NotRunning("the antler process gave an answer of an unknown form")
+        raise NotRunning("the antler process sent an unexpected answer")
     if not answer.get("ok"):
-        raise Refused(str(answer.get("error", "the antler process gave no answer")))
+        raise Refused(str(answer.get("error", "the antler process gave no reason")))
     return answer.get("data")
 
 
@@ -189,7 +189,7 @@ async def read_status(data_dir: Path) -> dict[str, Any]:
     async with connection(data_dir) as (reader, writer):
         data = await ask(reader, writer, "status")
         if not isinstance(data, dict):
-            raise NotRunning("the antler process gave an answer of an unknown form")
+            raise NotRunning("the antler process sent an unexpected answer")
         return data
 
 
@@ -213,7 +213,7 @@ def describe(status: dict[str, Any]) -> str:
         lines.append(f"  sandbox {sandbox}")
     lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
     if unreadable := status.get("unreadable"):
-        lines.append(f"  {unreadable} events could not be read since the start: the log names them")
+        lines.append(f"  {unreadable} events could not be read since the start: see the log")
     if (free := status.get("disk_free")) is not None:
         lines.append(f"  disk {free / GIGABYTE:.1f} GB free")
     if config := status.get("config"):
@@ -227,9 +227,9 @@ def _lead(lead: Mapping[str, Any] | None) -> list[str]:
     if lead is None:
         return []
     if lead["state"] == "leads":
-        others = ", ".join(lead["standing_by"]) or "nobody"
+        others = ", ".join(lead["standing_by"]) or "none"
         return [f"  {lead['role']}: leads as {lead['leader']}; standing by: {others}"]
-    return [f"  {lead['role']}: {lead['state']}; {lead['leader'] or 'nobody'} leads"]
+    return [f"  {lead['role']}: {lead['state']}; leader: {lead['leader'] or 'none'}"]
 
 
 def _worker(worker: Mapping[str, Any]) -> list[str]:
@@ -245,9 +245,9 @@ def _worker(worker: Mapping[str, Any]) -> list[str]:
 
 def _model(model: Mapping[str, Any]) -> str:
     if model["works"] is None:
-        return f"{model['name']}: not asked yet"
+        return f"{model['name']}: not called yet"
     age = f"{model['age']:.0f} s" if model["age"] < 60 else f"{model['age'] / 60:.0f} min"
-    return f"{model['name']}: {'works' if model['works'] else 'does not work'}, last asked {age} ago"
+    return f"{model['name']}: {'works' if model['works'] else 'does not work'}, last called {age} ago"
 
 
 def _waiting(status: Mapping[str, Any]) -> list[str]:
@@ -317,5 +317,5 @@ async def _reload(data_dir: Path) -> dict[str, Any]:
     async with connection(data_dir) as (reader, writer):
         answer = await ask(reader, writer, "reload", within=RELOAD_SECONDS)
         if not isinstance(answer, dict):
-            raise NotRunning("the antler process gave an answer of an unknown form")
+            raise NotRunning("the antler process sent an unexpected answer")
         return answer

@@ -250,7 +250,7 @@ class HealthService:
                 times = f"{state.failures} failed call{'' if state.failures == 1 else 's'} in a row"
                 detail = [f"{state.kind}, {times}{f' at {state.at}' if state.at else ''}"]
             if unasked >= UNASKED:
-                detail.append(f"last asked {unasked / 60:.0f} min ago")
+                detail.append(f"last called {unasked / 60:.0f} min ago")
             yield Condition(
                 part=Part.MODEL,
                 name=state.model,

@@ -81,4 +81,4 @@ async def test_a_private_chat_and_a_group(world: World) -> None:
         assert texts.startswith(group), "what the command prints is what the model was sent"
         code, shown = await prompt_of(world, "--chat", "telegram:4711")
         assert code == 1
-        assert "--chat: nobody has talked in a conversation telegram:4711 yet; /whoami" in shown
+        assert "--chat: there is no conversation telegram:4711 yet; /whoami" in shown

@@ -163,7 +163,7 @@ async def test_a_standby_says_what_it_is_and_holds_no_connection(pair: Pair) -> 
         assert await pair.conflicts() == []
         assert await pair.second.end() == 0
         assert "told to stop while standing by" in pair.second.log
-        assert "standing by: nobody" in await pair.status(pair.first)
+        assert "standing by: none" in await pair.status(pair.first)
         assert await pair.first.end() == 0
 
 

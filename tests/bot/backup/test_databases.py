@@ -95,7 +95,7 @@ def test_both_files_of_sqlite_are_of_one_moment(tmp_path: Path) -> None:
 
 
 def test_without_a_database_nothing_is_copied(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="`antler run` makes it"):
+    with pytest.raises(StoreUnavailable, match="`antler run` creates it"):
         databases.snapshot(settings_of(tmp_path), tmp_path, untold)
     assert list(tmp_path.iterdir()) == []
 

@@ -78,7 +78,7 @@ def test_status_says_how_to_ask_when_the_config_does_not_tell_where(tmp_path: Pa
     write(tmp_path, "data_dir: {\n")
     done = antler("status", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (78, "")
-    assert done.stderr.endswith("1 configuration problem; to ask a running antler, give its --data-dir\n")
+    assert done.stderr.endswith("1 configuration problem; to query a running antler, give its --data-dir\n")
 
 
 def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_prompt_follows_the_agent_and_names_what_to_change(tmp_path: Path) -> No
     assert "there are: default, desk" in unknown.stderr
     unread = antler("prompt", "--chat", "telegram:1", cwd=tmp_path)
     assert unread.returncode == 1
-    assert "--chat: there is no database in data_dir" in unread.stderr
+    assert "--chat: no database in data_dir" in unread.stderr
 
 
 def test_every_list_can_be_read_by_programs(tmp_path: Path) -> None:

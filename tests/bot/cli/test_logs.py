@@ -104,7 +104,7 @@ def test_times_are_ago_or_written_out() -> None:
         assert abs(datetime.now(UTC) - ago - begin_of(text)) < timedelta(seconds=30)
     assert begin_of("2026-11-23") == datetime(2026, 11, 23).astimezone(UTC)
     for wrong in ("yesterday", "2", "0001-01-01T00:00+23:59", "h2"):
-        with pytest.raises(BadTime, match="write 30m"):
+        with pytest.raises(BadTime, match="use 30m"):
             begin_of(wrong)
 
 

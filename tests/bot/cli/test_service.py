@@ -132,7 +132,7 @@ def test_where_systemd_does_not_run_it_says_what_to_do(tmp_path: Path, at_rest: 
     config = ("--config", str(tmp_path / "config.yaml"))
     for arguments in (("install", *config), ("uninstall",), ("status",), ("logs",)):
         code, said = at_rest(*arguments)
-        assert (code, "systemd does not run here" in said, "--print" in said) == (1, True, True)
+        assert (code, "systemd is not running here" in said, "--print" in said) == (1, True, True)
     assert not (tmp_path / "data").exists()
     code, unit = at_rest("install", "--print", "--system", "--run-as", "somebody", *config)
     assert (code, parsed(unit)["Service"]["User"]) == (0, "somebody")

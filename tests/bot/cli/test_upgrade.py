@@ -51,7 +51,7 @@ def test_the_newest_release_among_the_tags(repository: Callable[..., Path]) -> N
 
 def test_no_tags_and_no_origin_are_told(repository: Callable[..., Path], tmp_path: Path) -> None:
     clone = repository()
-    assert tags_of(clone).problem == "it has no tag of a release"
+    assert tags_of(clone).problem == "no release tag was found"
     (tmp_path / "origin").rename(tmp_path / "gone")
     git(clone, "remote", "set-url", "origin", f"http://me:s3cret@127.0.0.1:9{tmp_path}/gone")
     offer = tags_of(clone)
@@ -99,10 +99,10 @@ async def test_the_database_is_compared_with_the_program(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("newer", "revision", "fits", "said"),
     [
-        (True, "2", True, ["0.2.0 by the tags: newer; docs/upgrading.md", "revision 2, as this version has it"]),
+        (True, "2", True, ["0.2.0 from the tags: newer; see docs/upgrading.md", "revision 2, as this version expects"]),
         (False, "1", True, ["nothing newer", "the next start upgrades it to 2; `antler backup` first"]),
-        (None, None, True, ["the tags could not be asked: no network", "none yet"]),
-        (False, "3", False, ["is not known to this version"]),
+        (None, None, True, ["the tags could not be queried: no network", "none yet"]),
+        (False, "3", False, ["is unknown to this version"]),
     ],
 )
 def test_what_people_read(newer: bool | None, revision: str | None, fits: bool, said: list[str]) -> None:

@@ -185,8 +185,8 @@ async def test_a_model_that_nobody_asks_keeps_its_state_and_says_how_old_that_is
         w.core.models.succeeded("other")
         await w.later(12 * MINUTE)
         told = describe(await w.core.status.machine())
-        assert "NOT WELL model main: model auth for 720 s (auth, 1 failed call in a row, last asked 12 min ago)" in told
-        assert "  model other: works, last asked 12 min ago" in told
+        assert "NOT WELL model main: model auth for 720 s (auth, 1 failed call in a row, last called 12 min ago" in told
+        assert "  model other: works, last called 12 min ago" in told
         w.core.models.failed("main", FailureKind.AUTH)
         told = describe(await w.core.status.machine())
         assert "NOT WELL model main: model auth for 720 s (auth, 2 failed calls in a row)" in told

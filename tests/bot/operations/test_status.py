@@ -111,7 +111,7 @@ async def test_events_that_could_not_be_read_are_told(tmp_path: Path) -> None:
         )
         facts = await c.status.machine()
         assert facts["unreadable"] == 2
-        assert "  2 events could not be read since the start: the log names them" in describe(facts).splitlines()
+        assert "  2 events could not be read since the start: see the log" in describe(facts).splitlines()
         assert facts["healthy"] is True
 
 

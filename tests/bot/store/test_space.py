@@ -83,7 +83,7 @@ async def test_a_large_file_of_before_waits_for_compact(
         assert compact(settings) == 1
     assert compact(settings) == 0
     told = capsys.readouterr()
-    assert "antler.db: 0.6 MB, before 21" in told.out
+    assert "antler.db: 0.6 MB, was 21" in told.out
     assert "is in use by process" in told.err
     assert file.stat().st_size < size / 10
     assert asked(file, "PRAGMA auto_vacuum") == space.INCREMENTAL
