@@ -109,7 +109,7 @@ class ControlServer:
         while line := await reader.readline():
             request = _parsed(line)
             if not isinstance(request, dict) or request.get("v") != VERSION:
-                await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other one"})
+                await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
             elif request.get("op") == "status":
                 await _send(writer, {"ok": True, "data": await self._status()})
             elif request.get("op") == "console" and (take_over := self._terminal()) is None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHORTEST_SECRET = 8
 """Characters; shorter values are what servers without keys are given, such as "none"."""
-WRITTEN = "is written into the file"
+WRITTEN = "is written in plain text"
 DEMO = "demo"
 _PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 INSTEAD = "put it into an environment variable and write $NAME here"
@@ -43,7 +43,7 @@ def summary(settings: Settings, file: Path | None) -> list[Finding]:
     found = [ok("config", f"{file or 'none, so the built-in default'}: {counts}")]
     found += [of_config(problem, Severity.WARNING) for problem in written_secrets(settings, file)]
     if file is not None and len(found) > 1 and file.stat().st_mode & 0o077:
-        found.append(warning("config", f"{file} holds secrets and others can read it", f"run: chmod 600 {file}"))
+        found.append(warning("config", f"{file} contains secrets and others can read it", f"run: chmod 600 {file}"))
     if file is not None and settings.models[0].use == DEMO:
         found.append(
             note(
@@ -53,7 +53,7 @@ def summary(settings: Settings, file: Path | None) -> list[Finding]:
     found += [*_unencrypted(settings), *_unused_proxies(settings, os.environ)]
     for account in settings.channels:
         if account not in OWN and settings.access_for(account).is_public:
-            found.append(note(f"channels.{account}", "answers everybody, as i_accept_public says"))
+            found.append(note(f"channels.{account}", "answers everyone, as i_accept_public allows"))
     return found
 
 
@@ -64,15 +64,15 @@ async def page(examined: Examined) -> list[Finding]:
         return []
     found = [*_certificate(http)]
     if not examined.served and (why := await asyncio.to_thread(_taken, http)):
-        found.append(error("http.listen", f"{http.listen} cannot be listened on ({why})", "choose another port"))
+        found.append(error("http.listen", f"cannot listen on {http.listen} ({why})", "choose another port"))
     if http.is_exposed and http.url is None:
-        says = "is not set, so that links begin with an address that others cannot open, and any name is answered"
-        found.append(warning("http.url", says, "set it to the address that people open, such as https://example.org"))
+        says = "is not set, so links start with an address that others cannot open, and any host name is accepted"
+        found.append(warning("http.url", says, "set it to the address that users open, such as https://example.org"))
     if http.url is not None and http.url.startswith("http://") and not _is_near(urlsplit(http.url).hostname or ""):
-        found.append(error("http.url", "has no TLS: who listens on the way can sign in", "begin it with https://"))
+        found.append(error("http.url", "has no TLS: eavesdroppers can sign in", "start it with https://"))
     if http.is_exposed and http.metrics_token is None:
-        found.append(note("http.metrics_token", "is not set, so /metrics is closed", "openssl rand -hex 32 makes one"))
-    return found or [ok("http.listen", f"the page is at {http.root}; antler web prints a link to sign in")]
+        found.append(note("http.metrics_token", "is not set, so /metrics is closed", "run: openssl rand -hex 32"))
+    return found or [ok("http.listen", f"the page is at {http.root}; antler web prints a sign-in link")]
 
 
 def _certificate(http: HttpSettings) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def _certificate(http: HttpSettings) -> Iterator[Finding]:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(http.tls.cert, http.tls.key)
     except OSError as failure:  # ssl.SSLError is one
         says = f"cannot be used: {failure.strerror or failure.args[-1]}"
-        yield error("http.tls", says, "give cert the certificate with its chain and key the key of it, both PEM")
+        yield error("http.tls", says, "set cert to the certificate with its chain and key to its private key, both PEM")
 
 
 def _taken(http: HttpSettings) -> str:
@@ -113,7 +113,7 @@ def _unencrypted(settings: Settings) -> Iterator[Finding]:
     for key, url in with_key:
         parts = urlsplit(url or "")
         if parts.scheme == "http" and not _is_near(parts.hostname or ""):
-            yield warning(key, f"sends its api_key to {parts.hostname} without encryption", "begin it with https://")
+            yield warning(key, f"sends its api_key to {parts.hostname} without encryption", "start it with https://")
 
 
 def _is_near(host: str) -> bool:
@@ -128,8 +128,8 @@ def _unused_proxies(settings: Settings, env: Mapping[str, str]) -> Iterator[Find
     """Proxies in the environment, which Antler ignores although many expect it to use them."""
     named = [name for name in _PROXY_VARIABLES if env.get(name)]
     if named and settings.network.proxy is None:
-        says = "is set, and Antler takes no proxy from the environment: it connects directly"
-        yield note(named[0], says, f"set network.proxy: ${named[0]} if there is no direct way out")
+        says = "is set, but Antler ignores proxies from the environment: it connects directly"
+        yield note(named[0], says, f"set network.proxy: ${named[0]} if direct connections are not possible")
 
 
 async def unbuilt_models(settings: Settings) -> list[Finding]:
@@ -154,8 +154,8 @@ def programs(settings: Settings) -> list[Finding]:
     return [
         error(
             f"mcp_servers.{name}.command",
-            f"there is no program {server.command} on this machine",
-            "install it, or write its whole path",
+            f"the program {server.command} was not found on this machine",
+            "install it, or give its full path",
         )
         for name, server in settings.mcp_servers.items()
         if server.enabled and server.command is not None and not _has_program(server.command, server)

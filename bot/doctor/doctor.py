@@ -108,10 +108,10 @@ async def check(subject: Subject, examined: Examined) -> list[Finding]:
         async with asyncio.timeout(subject.seconds):
             return await subject.check(examined)
     except TimeoutError:
-        return [error(subject.title, f"was not checked within {subject.seconds:.0f} s", "run antler doctor again")]
+        return [error(subject.title, f"did not finish within {subject.seconds:.0f} s", "run antler doctor again")]
     except Exception as failure:  # whatever it is, the other findings matter more
         says = f"could not be checked: {type(failure).__name__}: {failure}"
-        return [error(subject.title, says, "this is a fault of antler doctor: report it")]
+        return [error(subject.title, says, "this is a bug in antler doctor: report it")]
 
 
 def _grouped(told: Iterable[tuple[str, Finding]]) -> list[Group]:

@@ -164,7 +164,7 @@ class Diagnosis:
         if self.fixed:
             summary += f" {len(self.fixed)} fixed."
         if not self.online:
-            summary += " Nobody was asked over the network: `antler doctor --online` also asks platforms and models."
+            summary += " Nothing was queried over the network: `antler doctor --online` also does that."
         return summary
 
 

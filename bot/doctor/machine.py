@@ -65,9 +65,9 @@ def installed(extras: Collection[str] = ()) -> list[Finding]:
     if SpecifierSet(wanted).contains(python, prereleases=True):
         found = [ok("python", python)]
     else:
-        found = [error("python", f"{python} is not {wanted}", f"install Antler with a Python {wanted}")]
+        found = [error("python", f"is {python}, but Antler needs {wanted}", f"install Antler with Python {wanted}")]
     wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], extras)]
-    return found + (wrong or [ok("packages", "all are there, in versions that fit")])
+    return found + (wrong or [ok("packages", "all are installed, in compatible versions")])
 
 
 def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Ite
             yield error(requirement.name, lacks, install)
             continue
         if not requirement.specifier.contains(version, prereleases=True):
-            yield error(requirement.name, f"is {version}, and Antler needs {requirement.specifier}", install)
+            yield error(requirement.name, f"is {version}, but Antler needs {requirement.specifier}", install)
 
 
 async def data_folder(examined: Examined) -> list[Finding]:
@@ -97,24 +97,24 @@ async def data_folder(examined: Examined) -> list[Finding]:
 def _data_folder(examined: Examined) -> Iterator[Finding]:
     folder = examined.settings.data_dir
     if not folder.is_dir():
-        missing = note("data_dir", f"{folder} is not there yet", "the first start makes it, and so does --fix")
+        missing = note("data_dir", f"{folder} does not exist yet", "the first start creates it, and so does --fix")
         if examined.fix:
             folder.mkdir(mode=0o700, parents=True)
-            missing = replace(missing, fixed=f"made {folder}")
+            missing = replace(missing, fixed=f"created {folder}")
         yield missing
         return
     owner = folder.stat().st_uid
     if owner != os.geteuid():
         yield error(
             "data_dir",
-            f"{folder} belongs to user {owner}, and this is user {os.geteuid()}",
+            f"{folder} belongs to user {owner}, but this is user {os.geteuid()}",
             f"run antler as that user, or: chown -R {os.geteuid()} {folder}",
         )
         return
     exposed = [*_exposed(folder, examined.fix)]
     yield from exposed
     if not exposed:
-        yield ok("data_dir", f"{folder}, for its owner alone")
+        yield ok("data_dir", f"{folder}, accessible only to its owner")
     yield from _left_behind(examined)
 
 
@@ -150,10 +150,10 @@ def _left_behind(examined: Examined) -> Iterator[Finding]:
         yield error(
             "data_dir",
             f"{who} holds {folder} and does not answer",
-            "wait a minute if it just started; else its log says why, and to stop it: kill " + (str(pid) or "it"),
+            "wait a minute if it has just started; else see its log, or stop it: kill " + (str(pid) or "it"),
         )
     elif socket.exists():
-        found = note(SOCKET, "is left of a process that is dead", f"the next start replaces it; or: rm {socket}")
+        found = note(SOCKET, "is left over from a dead process", f"the next start replaces it; or: rm {socket}")
         if examined.fix:
             socket.unlink(missing_ok=True)
             found = replace(found, fixed="removed")
@@ -167,17 +167,17 @@ async def disk(examined: Examined) -> list[Finding]:
     free = shutil.disk_usage(existing).free
     files = os.statvfs(existing)
     if files.f_files and not files.f_favail:
-        return [error("disk", f"no file can be made below {existing}: it has no inodes left", "delete old files there")]
+        return [error("disk", f"no file can be created in {existing}: no inodes are left", "delete old files there")]
     return [room(existing, free)]
 
 
 def room(folder: Path, free: int) -> Finding:
     """How much of a disk is free, in bytes, and what that means."""
-    says = f"{free / 1e9:.1f} GB are free below {folder}"
+    says = f"{free / 1e9:.1f} GB are free in {folder}"
     if free < FULL:
-        return error("disk", f"{says}: messages wait until there is room", "delete or move what is not needed there")
+        return error("disk", f"{says}: messages wait until space is freed", "delete or move files that are not needed")
     if free < SCARCE:
-        return warning("disk", says, "make room before it is full; uploads.max_thread_mb limits what threads keep")
+        return warning("disk", says, "free space before it is full; uploads.max_thread_mb limits what threads store")
     return ok("disk", says)
 
 
@@ -189,16 +189,16 @@ async def clock(examined: Examined) -> list[Finding]:
         return [*found, ok("timezone", settings.timezone)]
     zone = zone_of_machine()
     if zone in ("", "UTC", "Etc/UTC"):
-        zone = "Europe/Berlin, or where its people are"
-    says = "was left at UTC: reminders, days of usage and the agent's clock follow it"
+        zone = "Europe/Berlin, or that of your users"
+    says = "is UTC by default: reminders, days of usage and the agent's clock follow it"
     return [*found, note("timezone", says, f"set timezone: {zone}")]
 
 
 def time_of(now: datetime, installed: datetime) -> Finding:
     """The clock's time, compared with the time at which Antler was installed."""
     if now < installed:
-        says = f"it says {now:%Y-%m-%d %H:%M} UTC, before Antler was installed: TLS and reminders fail"
-        return error("clock", says, "set the time, and let it be kept: timedatectl set-ntp true")
+        says = f"is at {now:%Y-%m-%d %H:%M} UTC, before Antler was installed: TLS and reminders fail"
+        return error("clock", says, "set the time and keep it synchronized: timedatectl set-ntp true")
     return ok("clock", f"{now:%Y-%m-%d %H:%M} UTC")
 
 
@@ -229,7 +229,7 @@ async def _pool(examined: Examined) -> list[Finding]:
     except UnfitDatabase as failure:
         return [error(key, f"{failure.says}, so the gateway does not start", failure.remedy)]
     except StoreError as failure:
-        return [error(key, Redactor(settings.secrets())(str(failure)), f"see {key}, and how many sessions it allows")]
+        return [error(key, Redactor(settings.secrets())(str(failure)), f"check {key}, and how many sessions it allows")]
     return []
 
 
@@ -237,7 +237,7 @@ def _database(examined: Examined) -> Iterator[Finding]:
     settings = examined.settings
     files = [settings.data_dir / "antler.db", Path(settings.checkpoints)] if settings.database.url is None else []
     if files and not files[0].exists():
-        yield ok("database", "none yet: the first start makes it")
+        yield ok("database", "none yet: the first start creates it")
         return
     broken = [finding for file in files if file.exists() and (finding := whole(file)) is not None]
     yield from broken
@@ -254,7 +254,7 @@ def _database(examined: Examined) -> Iterator[Finding]:
         finally:
             engine.dispose()
     except StoreNewer as failure:
-        yield error(key, str(failure), "run that version, or restore the copy that its first start made of the file")
+        yield error(key, str(failure), "run that version, or restore the copy of the file that its first start made")
     except UnfitDatabase as failure:
         yield error(key, failure.says, failure.remedy)
     except StoreError as failure:
@@ -269,10 +269,10 @@ def _standing(tx: Connection, examined: Examined, key: str) -> Iterator[Finding]
     revision = schema.known_revision(tx)
     kind = "SQLite" if tx.dialect.name == "sqlite" else "PostgreSQL"
     if revision is None:
-        yield ok(key, f"{kind}, empty: the first start makes the tables")
+        yield ok(key, f"{kind}, empty: the first start creates the tables")
         return
     if revision != schema.STEPS.revisions[-1]:
-        yield note(key, f"{kind}, revision {revision}: the next start brings it to {schema.STEPS.revisions[-1]}")
+        yield note(key, f"{kind}, revision {revision}: the next start upgrades it to {schema.STEPS.revisions[-1]}")
     else:
         yield ok(key, f"{kind}, revision {revision}")
     yield from _nobody(tx, examined)
@@ -285,7 +285,7 @@ def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
         rules = examined.settings.access_for(account)
         listed = (*rules.allow, *rules.admins, *rules.groups.allow)
         if channel.type not in {"console", *OWN} and not rules.is_public and not listed and account not in let_in:
-            says = "nobody is let in yet"
+            says = "no one has access yet"
             yield note(
                 f"channels.{account}", says, "run antler pair --claim, and send the code that it prints to the bot"
             )
@@ -297,7 +297,7 @@ _LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN}
 def whole(file: Path) -> Finding | None:
     """What is wrong with an SQLite file, None when nothing was found within LOOK_SECONDS."""
     ends = time.monotonic() + LOOK_SECONDS
-    restore = f"stop antler, and put back a copy of {file.name}"
+    restore = f"stop antler, and restore a copy of {file.name}"
     try:
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=1.0) as db:
             db.set_progress_handler(lambda: time.monotonic() > ends, _SQLITE_STEPS)
@@ -306,7 +306,7 @@ def whole(file: Path) -> Finding | None:
     except sqlite3.OperationalError as failure:
         if "interrupted" in str(failure):
             return None
-        return error("database", f"{file} cannot be read: {failure}", f"see whose it is and its mode: ls -l {file}")
+        return error("database", f"{file} cannot be read: {failure}", f"check its owner and mode: ls -l {file}")
     except sqlite3.DatabaseError as failure:
         return error("database", f"{file} is damaged: {failure}", restore)
     if row is not None and row[0] != "ok":
@@ -316,10 +316,10 @@ def whole(file: Path) -> Finding | None:
 
 def _lead(lead: Mapping[str, Any]) -> Finding:
     """Which process leads, where several may use the database."""
-    what, leader = f"antler {lead['role']}", lead["leader"] or "nobody"
+    what, leader = f"antler {lead['role']}", lead["leader"] or "none"
     if lead["state"] != "leads":
-        return note(what, f"{lead['state']}: {leader} leads")
-    return ok(what, f"leads as {leader}; standing by: {', '.join(lead['standing_by']) or 'nobody'}")
+        return note(what, f"{lead['state']}; leader: {leader}")
+    return ok(what, f"leads as {leader}; standing by: {', '.join(lead['standing_by']) or 'none'}")
 
 
 def _worker(worker: Mapping[str, Any]) -> Finding:
@@ -327,8 +327,8 @@ def _worker(worker: Mapping[str, Any]) -> Finding:
     silent = [] if worker["alive"] else [f"no sign of life for {worker['silence']:.0f} s"]
     wrong = [*silent, *worker["troubles"], *filter(None, [worker["config"]])]
     if wrong:
-        return warning(f"worker {worker['name']}", "; ".join(wrong), f"its log tells more, at {worker['process']}")
-    says = f"{worker['version']} at {worker['process']}, {worker['running']} answers at work"
+        return warning(f"worker {worker['name']}", "; ".join(wrong), f"see its log, at {worker['process']}")
+    says = f"{worker['version']} at {worker['process']}, {worker['running']} running"
     return ok(f"worker {worker['name']}", says)
 
 
@@ -336,8 +336,8 @@ async def gateway(examined: Examined) -> list[Finding]:
     """The state of the gateway running here, as `antler status` reports it."""
     status = examined.gateway
     if status is None:
-        return [note("antler run", "no gateway runs on this data folder")]
-    found = [ok("antler run", f"{status['version']} runs, {status['running']} answers at work")]
+        return [note("antler run", "no gateway is running on this data folder")]
+    found = [ok("antler run", f"version {status['version']}, {status['running']} running")]
     if (lead := status.get("lead")) is not None:
         found.append(_lead(lead))
     found += map(_worker, status.get("workers", ()))
@@ -349,7 +349,7 @@ async def gateway(examined: Examined) -> list[Finding]:
         if not condition["healthy"] and condition["part"] != "receiving":
             what = f"{condition['part']} {condition['name']}".strip()
             says = f"{condition['problem'].replace('_', ' ')} {condition['detail']}".strip()
-            found.append(Finding(Severity.WARNING, what, says, "the log tells more"))
+            found.append(Finding(Severity.WARNING, what, says, "see the log"))
     if told := status.get("config"):
         found.append(warning("config", str(told), "correct the file, or restart antler"))
     return found

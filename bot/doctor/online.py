@@ -54,10 +54,10 @@ APART, FAR_APART = 30.0, 300.0
 """Differences between clocks, in seconds: reminders arrive at the wrong time; and TLS or a platform refuses."""
 _REMEDIES: Mapping[Untranscribed, str] = {
     "key": "set transcription.api_key to a key of this provider",
-    "model": "set transcription.model to a name that the provider lists; base_url mostly ends in /v1",
+    "model": "set transcription.model to a name that the provider lists; base_url usually ends in /v1",
     "quota": "the provider's account has no credit left: top it up",
-    "busy": "the provider takes no more calls now: try again later",
-    "garbage": "transcription.base_url is no service of this kind: mostly it ends in /v1",
+    "busy": "the provider is limiting calls: try again later",
+    "garbage": "transcription.base_url is not a service of this kind: it usually ends in /v1",
 }
 
 
@@ -73,15 +73,15 @@ async def _account(examined: Examined, account: str) -> list[Finding]:
     channel = settings.channels[account]
     key = f"channels.{account}"
     if channel.type == "console":
-        return [ok(key, "the terminal needs nobody")]
+        return [ok(key, "the terminal needs no platform")]
     route = partial(settings.account_route, account)
     alone = not examined.served
     try:
         async with asyncio.timeout(ACCOUNT_SECONDS):
             report = await ask_platform(channel.type, account, channel.adapter, route, SystemClock(), alone=alone)
     except TimeoutError:
-        says = f"{name_of(channel.type)} has not answered within {ACCOUNT_SECONDS:.0f} s"
-        return [error(key, says, f"see whether this machine reaches it, and {key}.proxy or network.proxy")]
+        says = f"{name_of(channel.type)} did not answer within {ACCOUNT_SECONDS:.0f} s"
+        return [error(key, says, f"check whether this machine can reach it, and {key}.proxy or network.proxy")]
     found = [
         Finding(Severity.ERROR if problem.fatal else Severity.WARNING, key, problem.what, problem.remedy)
         for problem in report.problems
@@ -106,12 +106,12 @@ async def _model(settings: Settings, index: int, model: ModelSettings) -> list[F
 
     what, key = f"model {model.name}", f"models[{index}]"
     if model.use == DEMO:
-        return [ok(what, "the demo model, which needs nobody")]
+        return [ok(what, "the demo model, which needs no provider")]
     try:
         async with asyncio.timeout(MODEL_SECONDS):
             report = await probe(model, settings.model_route(model.name), key)
     except TimeoutError:
-        return [error(what, f"has not answered within {MODEL_SECONDS:.0f} s", f"see whether {key}.base_url is alive")]
+        return [error(what, f"did not answer within {MODEL_SECONDS:.0f} s", f"check whether {key}.base_url is up")]
     found = [
         Finding(Severity.ERROR if problem.fatal else Severity.WARNING, what, problem.what, problem.remedy)
         for problem in report.problems
@@ -120,9 +120,9 @@ async def _model(settings: Settings, index: int, model: ModelSettings) -> list[F
         return found
     abilities = {"streams": report.streams, "calls tools": report.calls_tools, "sees": report.sees}
     able = ", ".join(name for name, can in abilities.items() if can) or "answers"
-    says = f"{able}; its first word came after {report.first_word:.1f} s"
+    says = f"{able}; its first word arrived after {report.first_word:.1f} s"
     if report.first_word > SLOW_SECONDS:
-        remedy = "take a faster model, or one nearer; `thinking: false` where it thinks first"
+        remedy = "use a faster or nearer model; `thinking: false` if it thinks first"
         return [warning(what, says, remedy), *found]
     return [ok(what, says), *found]
 
@@ -145,7 +145,7 @@ async def transcription(examined: Examined) -> list[Finding]:
         return [error("transcription", f"{failure.reason.replace('_', ' ')}: {failure}", remedy)]
     finally:
         await service.close()
-    return [ok("transcription", f"{settings.model} takes recordings")]
+    return [ok("transcription", f"{settings.model} accepts recordings")]
 
 
 async def speech(examined: Examined) -> list[Finding]:
@@ -187,23 +187,23 @@ async def images(examined: Examined) -> list[Finding]:
     except MediaFailure as failure:
         if failure.kind is not FailureKind.NOT_FOUND:
             return [_not_made("images", failure)]
-        return [note("images", "the service lists no models; no picture was asked for, which would cost money")]
+        return [note("images", "the service lists no models; no picture was requested, as that would cost money")]
     finally:
         await service.close()
     if settings.model not in listed:
         return [warning("images", f"the service does not list {settings.model}", "correct images.model")]
-    return [ok("images", f"{settings.model} is there; no picture was asked for, which would cost money")]
+    return [ok("images", f"{settings.model} is available; no picture was requested, as that would cost money")]
 
 
 def _not_made(section: str, failure: MediaFailure) -> Finding:
     """The finding for a service of pictures or speech that failed."""
     remedies = {
         FailureKind.AUTH: f"set {section}.api_key to a key of this provider",
-        FailureKind.NOT_FOUND: f"set {section}.model to a name that the provider lists; base_url mostly ends in /v1",
-        FailureKind.BAD_RESPONSE: f"{section}.base_url is no service of this kind: mostly it ends in /v1",
-        FailureKind.BAD_REQUEST: f"see whether {section}.model, its voice and its options fit together",
+        FailureKind.NOT_FOUND: f"set {section}.model to a name that the provider lists; base_url usually ends in /v1",
+        FailureKind.BAD_RESPONSE: f"{section}.base_url is not a service of this kind: it usually ends in /v1",
+        FailureKind.BAD_REQUEST: f"check whether {section}.model, its voice and its options fit together",
         FailureKind.QUOTA: "the provider's account has no credit left: top it up",
-        FailureKind.RATE_LIMITED: "the provider takes no more calls now: try again later",
+        FailureKind.RATE_LIMITED: "the provider is limiting calls: try again later",
     }
     says = str(failure).partition(":")[0]
     return error(section, says, remedies.get(failure.kind, _reach(f"{section}.base_url")))
@@ -228,14 +228,14 @@ async def _searched(each: Named) -> Finding:
         async with asyncio.timeout(ACCOUNT_SECONDS):
             found = await each.engine.search(QUERY, 3, "doctor")
     except TimeoutError:
-        return error(each.place, f"{each.name} has not answered within {ACCOUNT_SECONDS:.0f} s", _reach(each.place))
+        return error(each.place, f"{each.name} did not answer within {ACCOUNT_SECONDS:.0f} s", _reach(each.place))
     except WebError as failure:
         reason = failure.reason if isinstance(failure, SearchFailed) else str(failure)
         return error(each.place, f"{each.name} {reason}", _reach(each.place))
     took = f"{SystemClock().monotonic() - begun:.1f} s"
     if not found:
-        return warning(each.place, f"{each.name} finds nothing for {QUERY!r}", "search for something with it by hand")
-    return ok(each.place, f"{each.name} answers, in {took}")
+        return warning(each.place, f"{each.name} finds nothing for {QUERY!r}", "try a search with it by hand")
+    return ok(each.place, f"{each.name} answered in {took}")
 
 
 async def knowledge(examined: Examined) -> list[Finding]:
@@ -251,9 +251,9 @@ async def knowledge(examined: Examined) -> list[Finding]:
         endpoint = Embeddings(settings.embeddings, route, "knowledge.embeddings", Unbilled())
         try:
             (vector,) = await endpoint.vectors([QUERY], DOCTOR)
-            found.append(ok("knowledge.embeddings", f"{endpoint.name} makes vectors of {len(vector)} numbers"))
+            found.append(ok("knowledge.embeddings", f"{endpoint.name} returns vectors of {len(vector)} numbers"))
             if endpoint.estimates:
-                found.append(note("knowledge.embeddings", "tells no usage, so its tokens and their cost are estimated"))
+                found.append(note("knowledge.embeddings", "reports no usage, so tokens and cost are estimated"))
         except KnowledgeFailed as failure:
             found.append(error("knowledge.embeddings", _clause(failure), _reach("knowledge.embeddings.base_url")))
         finally:
@@ -262,12 +262,12 @@ async def knowledge(examined: Examined) -> list[Finding]:
         services = await asyncio.to_thread(make_services, settings, route, Unbilled())
     except ToolSetupError as failure:
         what, _, says = str(failure).partition(": ")
-        return [*found, error(what, says, "docs/knowledge.md has the services there are")]
+        return [*found, error(what, says, "docs/knowledge.md lists the services")]
     for number, service in enumerate(services):
         key = f"knowledge.services[{number}]"
         try:
             hits = await service.search(QUERY, 1, DOCTOR)
-            found.append(ok(key, f"{service.name} answers{'' if hits else ', and finds nothing for ' + QUERY}"))
+            found.append(ok(key, f"{service.name} answers{'' if hits else ', but finds nothing for ' + QUERY}"))
         except KnowledgeFailed as failure:
             found.append(error(key, str(failure), _reach(f"{key}.base_url")))
         finally:
@@ -292,7 +292,7 @@ def _silence() -> bytes:
 
 
 def _reach(key: str) -> str:
-    return f"see whether this machine reaches {key}, and what network.proxy and ca_file say"
+    return f"check whether this machine can reach {key}, and network.proxy and ca_file"
 
 
 async def servers(examined: Examined) -> list[Finding]:
@@ -318,9 +318,9 @@ async def proxies(examined: Examined) -> list[Finding]:
             writer.close()
         except (OSError, TimeoutError) as failure:
             why = "no answer" if isinstance(failure, TimeoutError) else _reason(failure)
-            found.append(error(key, f"nobody answers at {where} ({why})", f"correct {key}, or start the proxy"))
+            found.append(error(key, f"nothing answers at {where} ({why})", f"correct {key}, or start the proxy"))
         else:
-            found.append(ok(key, f"{where} takes connections"))
+            found.append(ok(key, f"{where} accepts connections"))
     return found
 
 
@@ -365,5 +365,5 @@ def difference(seconds: float, host: str) -> Finding:
     if abs(seconds) < APART:
         return ok("clock", f"agrees with that of {host}")
     says = f"is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} that of {host}"
-    remedy = "set the time, and let it be kept: timedatectl set-ntp true"
+    remedy = "set the time and keep it synchronized: timedatectl set-ntp true"
     return error("clock", says, remedy) if abs(seconds) >= FAR_APART else warning("clock", says, remedy)

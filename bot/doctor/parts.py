@@ -37,7 +37,7 @@ _STATES: Mapping[State, Severity] = {
 }
 MOST_FILES = 100_000
 """Documents counted in a folder."""
-SANDBOX_PAGE = "docs/sandbox.md tells what each provider needs"
+SANDBOX_PAGE = "docs/sandbox.md lists what each provider needs"
 
 
 async def config_file(examined: Examined) -> list[Finding]:
@@ -50,7 +50,7 @@ async def models(examined: Examined) -> list[Finding]:
     wrong = await config.unbuilt_models(settings)
     keys = {finding.what for finding in wrong}
     built = [
-        ok(f"model {model.name}", f"{model.model or model.use}, not asked")
+        ok(f"model {model.name}", f"{model.model or model.use}, not called")
         for index, model in enumerate(settings.models)
         if f"models[{index}]" not in keys
     ]
@@ -94,12 +94,12 @@ def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
         return ok(key, "is turned off")
     if state != "ready":
         why = f"does not start: {detail}" if detail else "has not answered yet"
-        see = "run its command by hand to see what it says" if is_local else f"see {key}.url, headers and oauth"
+        see = "run its command by hand to see its output" if is_local else f"check {key}.url, headers and oauth"
         return error(key, why, f"{see}; `enabled: false` turns it off")
     if detail:
-        return warning(key, f"{tools} tools; {detail}", f"see the names in {key}.tools, or leave it so")
+        return warning(key, f"{tools} tools; {detail}", f"check the names in {key}.tools, or leave it as it is")
     if not tools:
-        return warning(key, "starts and has no tools", f"see {key}.tools.allow and deny")
+        return warning(key, "starts but has no tools", f"check {key}.tools.allow and deny")
     return ok(key, f"starts, {tools} tool{'' if tools == 1 else 's'}")
 
 
@@ -108,7 +108,7 @@ async def search(examined: Examined) -> list[Finding]:
     engines, wrong = await search_engines(examined.settings)
     for each in engines:
         await each.engine.close()
-    return [*wrong, *(ok(each.place, f"{each.name}, not asked") for each in engines)]
+    return [*wrong, *(ok(each.place, f"{each.name}, not queried") for each in engines)]
 
 
 async def search_engines(settings: Settings) -> tuple[list[Named], list[Finding]]:
@@ -122,7 +122,7 @@ async def search_engines(settings: Settings) -> tuple[list[Named], list[Finding]
         return await asyncio.to_thread(make_engines, settings.web.search, settings.network_route, clock), []
     except ToolSetupError as failure:
         what, _, says = str(failure).partition(": ")
-        return [], [error(what, says, "docs/web.md has the engines there are, and what an own one looks like")]
+        return [], [error(what, says, "docs/web.md lists the engines and shows how to write one")]
 
 
 async def knowledge(examined: Examined) -> list[Finding]:
@@ -133,7 +133,7 @@ async def knowledge(examined: Examined) -> list[Finding]:
     found = [await asyncio.to_thread(_folder, number, each) for number, each in enumerate(settings.folders)]
     if not examined.settings.web.fetch.enabled:
         found.append(note("knowledge", "addresses cannot be added: web.fetch.enabled is false"))
-    return found or [ok("knowledge", "on; it has no folders")]
+    return found or [ok("knowledge", "on, without folders")]
 
 
 def _folder(number: int, folder: FolderSettings) -> Finding:
@@ -142,11 +142,9 @@ def _folder(number: int, folder: FolderSettings) -> Finding:
         count = len(files_in(folder.path, MOST_FILES))
     except OSError as failure:
         says = f"{failure.filename or folder.path} cannot be read: {failure.strerror}"
-        return error(key, says, f"correct {key}, or let the user that Antler runs as read it")
+        return error(key, says, f"correct {key}, or give the user that Antler runs as access")
     if not count:
-        return warning(
-            key, f"{folder.path} holds no file that can be read", "docs/knowledge.md has the kinds there are"
-        )
+        return warning(key, f"{folder.path} contains no readable file", "docs/knowledge.md lists the kinds")
     return ok(key, f"{folder.path}: {count} files")
 
 
@@ -181,8 +179,8 @@ def _parted(shortfall: str) -> tuple[str, str]:
 
 async def skills(examined: Examined) -> list[Finding]:
     counts, *wrong = await asyncio.to_thread(skills_tool.standings, examined.settings)
-    told = [warning("skills", each, "antler skills validate tells more") for each in wrong]
+    told = [warning("skills", each, "run antler skills validate for details") for each in wrong]
     waiting = await asyncio.to_thread(skills_tool.waiting_names, examined.settings)
     if waiting:
-        told.append(note("skills", f"{', '.join(waiting)}: off until you agree", "antler skills waiting, then on"))
+        told.append(note("skills", f"{', '.join(waiting)}: off until you approve", "antler skills waiting, then on"))
     return [ok("skills", counts), *told]

@@ -31,7 +31,7 @@ def listening(settings: HttpSettings, key: str = "http.listen") -> socket.socket
         # The text of create_server repeats the address.
         number = error.errno or 0
         why = (os.strerror(number) if number in errno.errorcode else f"{error.strerror or error}").lower()
-        raise HttpUnavailable(f"{key}: {settings.listen} cannot be listened on ({why})") from error
+        raise HttpUnavailable(f"{key}: cannot listen on {settings.listen} ({why})") from error
     # Connections inherit it. asyncio sets it only where a socket names its protocol, which this one does not; without
     # it the body of an answer waits for the acknowledgement of its head, often 40 ms.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -284,7 +284,7 @@ class Gateway:
     def _in_a_line(self) -> str:
         states = [connection.state for connection in self._parts.connections.health.values()]
         connected, at_work = states.count(ConnectionState.CONNECTED), len(self._parts.runs.active)
-        return f"{connected} of {len(states)} accounts connected, {at_work} answers at work"
+        return f"{connected} of {len(states)} accounts connected, {at_work} runs active"
 
     async def _watch_lead(self) -> None:
         """Pause the accounts while the lead is lost: another process may start to act for them at any moment."""

@@ -74,7 +74,7 @@ def _base_urls(values: Mapping[str, Any]) -> Iterator[Finding]:
         if not value:
             yield Finding(path, "is empty", "leave it out for the provider's own address")
         elif not value.startswith(("http://", "https://")):
-            yield Finding(path, "has no scheme", "begin it with https:// or http://")
+            yield Finding(path, "has no scheme", "start it with https:// or http://")
         elif not _host(value):
             yield Finding(path, "names no host")
 

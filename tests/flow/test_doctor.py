@@ -44,7 +44,7 @@ async def test_what_a_killed_gateway_left_is_removed(world: World) -> None:
     await world.start()
     await world.kill()
     found = await diagnosed(world, "--fix")
-    assert found["Antler: antler run"]["says"] == "no gateway runs on this data folder"
+    assert found["Antler: antler run"]["says"] == "no gateway is running on this data folder"
     assert found["Data: control.sock"]["fixed"] == "removed"
     logged = (world.data_dir / "antler.log").read_text()
     assert "bot.control.actions: doctor_fix control.sock, by antler on the machine" in logged

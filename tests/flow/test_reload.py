@@ -115,7 +115,7 @@ async def test_systemd_is_told_how_it_goes(world: World, tmp_path: Path) -> None
         world.environment = {"NOTIFY_SOCKET": f"{tmp_path}/notify", "WATCHDOG_USEC": "1500000"}
         async with world:
             await hears("READY=1")
-            await hears("STATUS=1 of 1 accounts connected, 0 answers at work")
+            await hears("STATUS=1 of 1 accounts connected, 0 runs active")
             assert world.process is not None
             world.process.send_signal(signal.SIGHUP)
             await hears("RELOADING=1")

@@ -58,7 +58,7 @@ def test_check_config_builds_the_models_and_looks_for_programs(tmp_path: Path) -
     assert done.returncode == 78
     assert done.stderr.splitlines() == [
         "models[0]: model main: langchain_openai has no class ChatOpenAy",
-        "mcp_servers.files.command: there is no program no-such-program on this machine",
+        "mcp_servers.files.command: the program no-such-program was not found on this machine",
     ]
     assert "OK" not in done.stdout
 
@@ -68,7 +68,7 @@ def test_check_config_points_at_secrets_that_are_written_into_the_file(tmp_path:
     write(tmp_path, f"channels: {{console: {{}}}}\nmodels:\n  - {MODEL}, api_key: {key}}}\n")
     done = antler("check-config", cwd=tmp_path)
     assert done.returncode == 0
-    assert ":3: models[0].api_key: is written into the file; put it into an environment variable" in done.stdout
+    assert ":3: models[0].api_key: is written in plain text; put it into an environment variable" in done.stdout
     assert key not in done.stdout
     write(tmp_path, f"channels: {{console: {{}}}}\nmodels:\n  - {MODEL}, api_key: '${{PATH}}'}}\n")
     assert "warning" not in antler("check-config", cwd=tmp_path).stdout

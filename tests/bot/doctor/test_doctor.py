@@ -66,7 +66,7 @@ def test_lines_are_signed_and_wrapped_and_carry_their_remedy() -> None:
     assert "\n  ✗ database: is damaged" in text
     assert "\n      -> put back a copy\n" in text
     assert all(len(line) <= 100 for line in text.splitlines()[:-1])
-    assert text.endswith("`antler doctor --online` also asks platforms and models.")
+    assert text.endswith("`antler doctor --online` also does that.")
     assert "--online" not in told(ok("disk", "fine"), online=True).to_text("utf-8")
 
 
@@ -105,7 +105,7 @@ async def test_what_is_safe_is_mended_and_no_longer_counts(tmp_path: Path) -> No
     data = tmp_path / "data"
     diagnosis, code = await examine(source, fix=True, ask=False)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
-    assert "fixed: made " in diagnosis.to_text("utf-8")
+    assert "fixed: created " in diagnosis.to_text("utf-8")
     data.chmod(0o755)
     (data / "antler.db").touch(0o644)
     (data / SOCKET).touch(0o600)
@@ -137,7 +137,7 @@ async def test_a_check_that_fails_or_hangs_is_a_finding_among_the_others(tmp_pat
     (failed,) = await check(Subject("Disk", fails), examined)
     assert failed.says == "could not be checked: LookupError: no such thing"
     (late,) = await check(Subject("Disk", hangs, 0.01), examined)
-    assert late.says.startswith("was not checked within")
+    assert late.says.startswith("did not finish within")
 
 
 async def test_a_database_of_either_kind_is_told_with_its_revision(store: Store, url: str, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_packages_that_are_missing_or_too_old() -> None:
     wanted = ["pydantic>=1", "pydantic>=999", "no-such-package>=1", "other-system; sys_platform == 'win32'"]
     wanted.append("an-extra; extra == 'voice'")
     old, absent = machine.wrong_packages(wanted)
-    assert (old.what, old.says.partition(" and ")[2]) == ("pydantic", "Antler needs >=999")
+    assert (old.what, old.says.partition(" but ")[2]) == ("pydantic", "Antler needs >=999")
     assert (absent.what, absent.says) == ("no-such-package", "is not installed")
     assert "pip install 'no-such-package>=1'" in absent.remedy
     assert [finding.what for finding in machine.wrong_packages(wanted, {"voice", "channels"})][2:] == ["an-extra"]
@@ -240,7 +240,7 @@ def test_the_command_prints_and_exits_by_severity(tmp_path: Path) -> None:
     write(tmp_path, QUIET + "mcp_servers: {files: {command: no-such-program}}\n")
     done = antler("doctor", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (EXIT_ERRORS, "")
-    assert "✗ mcp_servers.files.command: there is no program no-such-program" in done.stdout
+    assert "✗ mcp_servers.files.command: the program no-such-program" in done.stdout
     write(tmp_path, "channls: {}\n")
     done = antler("doctor", "--json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (78, "")

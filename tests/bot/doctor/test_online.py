@@ -43,7 +43,7 @@ def ask(tmp_path: Path) -> Any:
         file.write_text(yaml.safe_dump(quiet | sections))
         file.chmod(0o600)
         diagnosis, code = await examine(SettingsSource(file), fix=False, ask=True)
-        assert "Nobody was asked" not in diagnosis.to_text("utf-8")
+        assert "Nothing was queried" not in diagnosis.to_text("utf-8")
         return code, [finding for group in diagnosis.groups if group.title == title for finding in group.findings]
 
     return asked
@@ -115,7 +115,7 @@ async def test_a_model_that_works_and_one_that_is_not_there(ask: Any, model: Mod
     code, found = await ask("Models", models=[good | {"supports_vision": True}, bad])
     assert code == EXIT_ERRORS
     assert found[0].severity is Severity.OK
-    assert found[0].says.startswith("streams, calls tools, sees; its first word came after ")
+    assert found[0].says.startswith("streams, calls tools, sees; its first word arrived after ")
     assert found[1].what == "model bad"
     assert found[1].says.startswith("connection: ")
     assert found[1].remedy.startswith("see whether this machine reaches models[1].base_url")
@@ -153,7 +153,7 @@ async def test_services_of_speech_and_pictures(ask: Any, media: MediaSimulator) 
     _, (found,) = await ask("Speech", speech=section)
     assert found.says.startswith("sim-tts speaks as alloy")
     _, (found,) = await ask("Pictures", images=section | {"model": "sim-image"})
-    assert found == ok("images", "sim-image is there; no picture was asked for, which would cost money")
+    assert found == ok("images", "sim-image is available; no picture was requested, as that would cost money")
     _, (found,) = await ask("Pictures", images=section | {"model": "other"})
     assert found.remedy == "correct images.model"
     for subject, key in (("Speech", "speech"), ("Pictures", "images")):
@@ -170,7 +170,7 @@ async def test_a_proxy_that_is_not_there(ask: Any) -> None:
     assert code == EXIT_ERRORS
     assert found == error(
         "network.proxy",
-        f"nobody answers at 127.0.0.1:{REFUSED_PORT} (Connection refused)",
+        f"nothing answers at 127.0.0.1:{REFUSED_PORT} (Connection refused)",
         "correct network.proxy, or start the proxy",
     )
 

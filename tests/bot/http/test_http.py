@@ -202,7 +202,7 @@ async def test_a_port_that_is_in_use_ends_the_start_and_names_the_key(tmp_path: 
         process = await launched(tmp_path, {"listen": address})
         _, told = await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 1
-    assert f"http.listen: {address} cannot be listened on (address already in use" in told.decode()
+    assert f"http.listen: cannot listen on {address} (address already in use" in told.decode()
     assert "Traceback" not in told.decode()
     assert "left behind" not in told.decode()
 

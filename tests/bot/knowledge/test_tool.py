@@ -71,7 +71,7 @@ async def test_what_the_doctor_finds(tmp_path: Path) -> None:
         _, estimated, *_ = await online.knowledge(examined)
     assert (here.severity, gone.severity) == (Severity.OK, Severity.ERROR)
     assert gone.what == "knowledge.folders[1].path"
-    assert vectors.says == "small makes vectors of 64 numbers"
+    assert vectors.says == "small returns vectors of 64 numbers"
     assert "cost are estimated" in estimated.says
     assert (one.severity, two.severity) == (Severity.OK, Severity.ERROR)
     assert "refuses the key" in two.says

@@ -98,4 +98,4 @@ def test_an_address_that_is_taken_ends_the_start_and_names_the_key(tmp_path: Pat
             check=False,
         )
     assert done.returncode == 1, done.stderr
-    assert f"antler: workers.listen: {address} cannot be listened on (address already in use)" in done.stderr
+    assert f"antler: workers.listen: cannot listen on {address} (address already in use)" in done.stderr

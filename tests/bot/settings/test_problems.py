@@ -38,7 +38,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "data_dir": f"1: cannot be made: {tmp_path}/file is not a folder",
         "databse": "2: unknown key; did you mean database?",
         "models[0].api_key": "4: environment variable NO_SUCH_KEY is not set; set it where antler starts",
-        "models[0].base_url": "4: has no scheme; begin it with https:// or http://",
+        "models[0].base_url": "4: has no scheme; start it with https:// or http://",
         "models[1].name": "5: is the same as that of models[0]",
         "models[1].use": (
             f"5: its Python package is not installed; perhaps: {sys.executable} -m pip install no-such-package"
