@@ -324,7 +324,7 @@ class AccessEditor:
             raise AccessRefused("no_id", subject, str(error)) from None
         account, _, native = subject.partition(":")
         if not native:
-            raise AccessRefused("no_id", subject, "names everybody, which only the config can do")
+            raise AccessRefused("no_id", subject, "names everyone, which only the config can do")
         if account not in self.book.accounts:
             raise AccessRefused("no_account", subject, ", ".join(self.book.accounts))
         if self.book.policy(account).access.operator:
@@ -334,7 +334,7 @@ class AccessEditor:
         if subject == OPERATOR:
             raise AccessRefused("local", subject)
         if account in OWN_ACCOUNTS:
-            raise AccessRefused("no_id", subject, "is nobody: people of other accounts sign in as who they are there")
+            raise AccessRefused("no_id", subject, "is not a person: people sign in as who they are elsewhere")
         if kind is None and self.book.row("group", subject) is not None:
             kind = "group"
         if kind is None:
@@ -404,7 +404,7 @@ def _log(row: AccessRow) -> None:
     """Log a decision on access; a new administrator is logged as a warning."""
     log.log(
         logging.WARNING if row.state is AccessState.ADMIN else logging.INFO,
-        "access: %s is %s now, by %s",
+        "access: %s is now %s, by %s",
         *(row.subject, row.state, row.decided_by),
         extra={
             "event": "access",

@@ -63,7 +63,7 @@ def unclaimed(book: AccessStore) -> list[str]:
 
 def frame(codes: list[tuple[str, str]], link: Link, *, drawn: bool) -> str:
     """Text that shows codes, each (account, code). drawn: also show links as QR codes for a phone."""
-    lines = ["Antler has no administrator yet. To be the one, open the bot in a private chat"]
+    lines = ["Antler has no administrator yet. To become one, open the bot in a private chat"]
     lines += ["and send it the code of its account:", ""]
     pictures = []
     for account, code in codes:

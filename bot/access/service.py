@@ -170,7 +170,7 @@ class AccessService:
         for account in claims:
             self._claims.close(account)
             log.warning(
-                "%s: its claim code was shown in a group and is void; antler pair --claim prints a new one", account
+                "%s: its claim code was posted in a group and is void; antler pair --claim prints a new one", account
             )
 
         def write(tx: Connection) -> None:
@@ -250,7 +250,7 @@ class AccessService:
         """Notify administrators now and then that there are more requests than they are asked about."""
         about = {"event": "pairing", "account": request.account, "person": request.subject}
         log.info(
-            "%s asks to be let in; of so many the administrators are not told one by one", request.subject, extra=about
+            "%s asks for access; too many requests to notify the administrators of each", request.subject, extra=about
         )
         if self._overrun.first(request.account):
             key = f"requests:{request.account}:{int(self._clock.now().timestamp() // ONCE_AN_HOUR)}"
@@ -260,7 +260,7 @@ class AccessService:
         """The change that stores a request, combined with the questions to the administrators."""
         questions = await self.admins.questions(change.row, text)
         about = {"event": "pairing", "account": change.row.account, "person": change.row.subject}
-        log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions), extra=about)
+        log.info("%s asks for access; administrators notified: %d", change.row.subject, len(questions), extra=about)
 
         def write(tx: Connection) -> None:
             change.write(tx)
@@ -334,7 +334,7 @@ class AccessService:
     async def tidy(self) -> None:
         """End expired requests, and update their messages; runs until cancelled."""
         await self._clock.sleep(TIDY_SECONDS)
-        await every(TIDY_SECONDS, self._clock, "ending pairings that are over", self._end_over)
+        await every(TIDY_SECONDS, self._clock, "removing expired pairings", self._end_over)
 
     async def _end_over(self) -> None:
         for change in self._editor.over():

@@ -81,7 +81,7 @@ class SignIns:
             self._sessions = {key: row for key, row in self._sessions.items() if row.expires_at > now}
             self._tokens = {key: row for key, row in self._tokens.items() if not _is_over(row, now)}
 
-        await every(TIDY_SECONDS, self._clock, "ending sessions that are over", forget)
+        await every(TIDY_SECONDS, self._clock, "removing expired sessions", forget)
 
     # Rights.
 
@@ -173,11 +173,11 @@ class SignIns:
         """Make a token; returns it with its secret, which is not stored. person: "": a new one. Raises NoToken."""
         name = name.strip()
         if not re.fullmatch(r"[\w][\w .-]*", name) or len(name) > LONGEST_NAME:
-            raise NoToken(f"a name has letters, digits, spaces, dots and dashes, at most {LONGEST_NAME}")
+            raise NoToken(f"a name has at most {LONGEST_NAME} letters, digits, spaces, dots and dashes")
         if unknown := [scope for scope in scopes if scope not in SCOPES]:
-            raise NoToken(f"{', '.join(unknown)}: no such scope; there are {', '.join(SCOPES)}")
+            raise NoToken(f"{', '.join(unknown)}: no such scope; available: {', '.join(SCOPES)}")
         if any(row.name == name for row in self._tokens.values()):
-            raise NoToken(f"there is a token {name} already: revoke it first, or take another name")
+            raise NoToken(f"a token {name} already exists: revoke it first, or use another name")
         person = person or f"api:{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-') or secrets.token_hex(4)}"
         if not self.admits(person):
             raise NoToken(f"{person} has no access; antler access list shows who has")

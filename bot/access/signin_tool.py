@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.access.signin import SignIns
     from bot.store.sessions import TokenRow
 
-NO_PAGE = "there is no page: set http.listen in the config, such as 127.0.0.1:8642"
+NO_PAGE = "the page is off: set http.listen in the config, such as 127.0.0.1:8642"
 
 
 class SignInTool:
@@ -47,7 +47,7 @@ class SignInTool:
                 done = await self._signins.revoke(name)
                 if done:
                     log_action(Action.TOKEN_REVOKE, MACHINE, what=name)
-                text = f"{name} is good for nothing from now on" if done else f"there is no token {name}"
+                text = f"{name} is revoked" if done else f"there is no token {name}"
                 return {"text": text, "done": done}
         return {"text": "the running antler is a different version: restart it", "done": False}
 
@@ -76,7 +76,7 @@ def _facts(row: TokenRow) -> dict[str, Any]:
 
 def _table(known: list[TokenRow]) -> str:
     if not known:
-        return "there are no tokens; antler token create makes one"
+        return "there are no tokens; antler token create creates one"
     lines = [("ID", "NAME", "ACTS AS", "SCOPES", "EXPIRES", "LAST USED")]
     for row in known:
         until = "never" if row.expires_at is None else f"{row.expires_at:%Y-%m-%d}"
@@ -98,7 +98,7 @@ def run(data_dir: Path, do: str, *, as_json: bool = False, **more: Any) -> int:
     elif done:
         print(answer["text"])
         if do == "link":
-            print(f"antler: good once, for {LINK_LIFE.seconds // 60} minutes, as administrator", file=sys.stderr)
+            print(f"antler: valid once, for {LINK_LIFE.seconds // 60} minutes, as administrator", file=sys.stderr)
         if "note" in answer:
             print(f"antler: {answer['note']}; it is not shown again", file=sys.stderr)
     else:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 STOPPED = (
-    "antler is not running, and only a running one accepts a claim code: start it, or `antler access allow ID --admin`"
+    "antler is not running, but only a running one accepts claim codes: start it, or `antler access allow ID --admin`"
 )
 Answer = tuple[str, bool]
 """The output, and whether the request succeeded."""
@@ -72,7 +72,7 @@ def entries(book: AccessStore, now: datetime, account: str | None = None) -> lis
 def table(known: list[Entry]) -> str:
     """The entries in columns, for a terminal."""
     if not known:
-        return "nobody has access yet, and nobody is waiting"
+        return "no one has access yet, and no one is waiting"
     rows = [COLUMNS, *(_cells(entry) for entry in known)]
     widths = [max(_width(row[column]) for row in rows) for column in range(len(COLUMNS))]
     padded = ([cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)] for row in rows)
@@ -169,14 +169,14 @@ class AccessTool:
         if applicant is None:
             return unmarked(texts_for(DEFAULT).code_refused), False
         await self._make(self._editor.approval(applicant, MACHINE))
-        return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) now has access", True
+        return f"{applicant.name or 'someone without a name'} ({applicant.subject}) now has access", True
 
     def _claim(self, *, drawn: bool) -> Answer:
         if self._claims is None:
             return STOPPED, False
         accounts = pairing.unclaimed(self._editor.book)
         if not accounts:
-            return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
+            return "every account has an administrator: they admit others with /pair, or you with `antler pair`", False
         codes = [(account, self._claims.make(account)) for account in accounts]
         for account in accounts:
             log_action(Action.CLAIM_CODE, MACHINE, account=account)

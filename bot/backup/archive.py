@@ -154,9 +154,9 @@ def writing(path: Path, tell: Tell) -> Iterator[Writer]:
     """A new archive, readable by its owner alone, that appears under its path when it is complete. Raises OSError;
     BadArchive for an existing path, and for a name that implies no format."""
     if not path.name.endswith(ENDINGS):
-        raise BadArchive(f"{path}: the name has to end in {' or '.join(ENDINGS[:2])}")
+        raise BadArchive(f"{path}: the name must end in {' or '.join(ENDINGS[:2])}")
     if path.exists():
-        raise BadArchive(f"{path} is there already: give another name")
+        raise BadArchive(f"{path} already exists: choose another name")
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
     try:
@@ -208,18 +208,18 @@ def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
                 links += [(member.name, member.linkname)] if member.issym() else []
                 tell(member.name, member.size)
             else:
-                raise BadArchive(f"{path} has no manifest: it is no backup of Antler, or the copy was cut off")
+                raise BadArchive(f"{path} has no manifest: it is not an Antler backup, or the copy was cut off")
             while stream.read(CHUNK):  # a checksum of the whole is at the end
                 pass
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise BadArchive(f"{path} cannot be read: {error}") from error
     if sorted(found, key=_path_of) != sorted(manifest.entries, key=_path_of):
-        raise BadArchive(f"{path} does not hold what its manifest says ({_difference(found, manifest)}): do not use it")
+        raise BadArchive(f"{path} does not match its manifest ({_difference(found, manifest)}): do not use it")
     inside = folder.resolve()
     for name, target in links:
         place = folder / name
         if not place.parent.resolve().is_relative_to(inside):
-            raise BadArchive(f"{name!r} leads out of the folder: this is no backup of Antler")
+            raise BadArchive(f"{name!r} leads out of the folder: this is not an Antler backup")
         os.symlink(target, place)
     for place, info in reversed(modes):  # a folder's mode may forbid writing to it
         _set_owner_and_mode(place, info)
@@ -248,12 +248,12 @@ def _decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Manifest:
     file = tar.extractfile(member)
     if file is None or member.size > MOST_MANIFEST:
-        raise BadArchive("the manifest is no file")
+        raise BadArchive("the manifest is not a file")
     try:
         manifest = Manifest.model_validate_json(file.read())
     except ValidationError as error:
         raise BadArchive(
-            f"the manifest has another form ({error.error_count()} problems): a newer Antler made it"
+            f"the manifest has an unknown form ({error.error_count()} problems): a newer Antler made it"
         ) from error
     if manifest.format != FORMAT:
         raise BadArchive(f"the backup has format {manifest.format}: use the Antler that made it, {manifest.version}")
@@ -267,7 +267,7 @@ def _unpack(
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or not name.parts or "\0" in member.name:
         raise BadArchive(
-            f"{member.name!r} leads out of the folder: this is no backup of Antler, and nothing was restored"
+            f"{member.name!r} leads out of the folder: this is not an Antler backup, and nothing was restored"
         )
     place = folder / name
     if member.isdir():
@@ -278,7 +278,7 @@ def _unpack(
         return Entry(path=_shown(member.name), link=_shown(member.linkname))
     source = tar.extractfile(member) if member.isreg() else None
     if source is None:
-        raise BadArchive(f"{member.name!r} is neither a file nor a folder: this is no backup of Antler")
+        raise BadArchive(f"{member.name!r} is neither a file nor a folder: this is not an Antler backup")
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = hashlib.sha256()
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as target:
@@ -311,5 +311,5 @@ def _difference(found: list[Entry], manifest: Manifest) -> str:
         if path not in there:
             return f"{path} is missing"
         if wanted.get(path) != there[path]:
-            return f"{path} is not in it" if path not in wanted else f"{path} has changed"
-    return "something is there twice"
+            return f"{path} is not in the manifest" if path not in wanted else f"{path} has changed"
+    return "an entry occurs twice"

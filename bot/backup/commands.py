@@ -37,7 +37,7 @@ PASSING = ("antler.db-", "antler.db.", "checkpoints.db-", ".antler-", ".restore-
 """Prefixes of names in the data folder that are not copied: parts and copies of databases, unfinished work, what a
 restore has set aside, the log."""
 RESTORED = "restored"
-NOT_EMPTY = "{folder} is not empty ({names}): name another folder with --to, or set aside what is there with --force"
+NOT_EMPTY = "{folder} is not empty ({names}): choose another folder with --to, or set its content aside with --force"
 SHOWN_EVERY = 0.2
 MEGABYTE = 1_000_000
 
@@ -72,7 +72,7 @@ def backup(
     progress = Progress()
     try:
         if target.absolute().is_relative_to(settings.data_dir):
-            raise BadArchive(f"{target} is in the data folder itself: give a place elsewhere")
+            raise BadArchive(f"{target} is inside the data folder: choose a place outside it")
         with (
             archive.writing(target.absolute(), progress) as writer,
             tempfile.TemporaryDirectory(prefix=".antler-backup-", dir=settings.data_dir) as folder,
@@ -136,7 +136,7 @@ def restore(settings: Settings, source: Path, *, force: bool) -> int:
         return logs.complain(_text(error, settings))
     progress.end()
     print(f"{settings.data_dir}: restored as it was at {manifest.made_at}, by antler {manifest.version}")
-    for note in [*notes, *([f"what was there before is in {aside}; delete it when it is not needed"] if aside else [])]:
+    for note in [*notes, *([f"the previous content is in {aside}; delete it when it is not needed"] if aside else [])]:
         print(f"  {note}")
     return 0
 
@@ -163,7 +163,7 @@ def _add_config(writer: archive.Writer, config: Path, *, secrets: bool, is_secre
     if secrets or not is_secret:
         writer.add_file(config, f"{CONFIG}/{config.name}")
     else:
-        writer.left_out.append(f"{config.name}, which has secrets written into it (--with-secrets)")
+        writer.left_out.append(f"{config.name}, which contains secrets (--with-secrets)")
     variables = config.with_name(".env")
     if variables.exists() and secrets:
         writer.add_file(variables, f"{CONFIG}/.env")
@@ -210,7 +210,7 @@ def _put(settings: Settings, staging: Path, manifest: Manifest) -> list[str]:
             beside.mkdir(mode=0o700, exist_ok=True)
             (staging / name).rename(beside / name)
             wanted = f", compare them with {place}" if place is not None else ", compare it with yours"
-            notes.append(f"{name} of then: {beside / name}{wanted}")
+            notes.append(f"{name} of that time: {beside / name}{wanted}")
     return [*notes, *(f"not in the backup: {each}" for each in manifest.left_out)]
 
 

@@ -80,8 +80,8 @@ def check(known: Databases, settings: Settings) -> None:
     """Raise StoreError where this program, or the database of these settings, cannot accept the copy."""
     kind = sql.parse(settings.database_url).get_backend_name()
     if known.kind != kind:
-        right = "set database.url" if known.kind == "postgresql" else "take out database.url"
-        raise StoreUnavailable(f"the copy is one of {known.kind}, and the config names {kind}: {right} and try again")
+        right = "set database.url" if known.kind == "postgresql" else "remove database.url"
+        raise StoreUnavailable(f"the copy is of {known.kind}, but the config names {kind}: {right} and try again")
     if known.revision not in migrations.REVISIONS:
         raise StoreNewer(known.revision)
 
@@ -159,7 +159,7 @@ def _postgres_snapshot(url: str, folder: Path, tell: Tell) -> Databases:
         connection.read_only = True
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         if row is None:
-            raise StoreUnavailable("the database has no revision; `antler run` makes its tables")
+            raise StoreUnavailable("the database has no revision; `antler run` creates its tables")
         tables = [*(table.name for table in metadata.sorted_tables), *HISTORY]
         copied = [_copy_table(connection, name, folder / f"{name}.copy", tell) for name in tables]
         return Databases(kind="postgresql", revision=str(row[0]), tables=tuple(each for each in copied if each))
@@ -207,7 +207,7 @@ def _make_room(tx: Connection, *, replace: bool) -> None:
     if "instance" in tables:
         refuse_while_leased(tx)
     if ours and not replace:
-        raise NotEmpty("the database holds an Antler already: name an empty one in database.url, or give --force")
+        raise NotEmpty("the database already holds an Antler: name an empty one in database.url, or give --force")
     for table in ours:
         tx.execute(text(f"DROP TABLE {table} CASCADE"))
     tx.execute(text(f"TRUNCATE {', '.join(HISTORY)}"))

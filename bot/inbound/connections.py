@@ -156,8 +156,8 @@ class Connections:
         except Fatal as error:
             return f"{error}; {error.hint}"
         except Exception as error:
-            log.exception("%s: the changed settings could not be tried out", account)
-            return f"unexpected: {type(error).__name__}; the log has more"
+            log.exception("%s: its changed settings could not be tried", account)
+            return f"unexpected: {type(error).__name__}; see the log"
         finally:
             patience.cancel()
             trial.cancel()

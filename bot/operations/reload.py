@@ -206,7 +206,7 @@ class Outcome:
             return "the config was not applied, the previous one stays in force:\n" + "\n".join(self.problems)
         said = [f"now in force: {', '.join(self.applied)}"] if self.applied else []
         said += [f"these need a restart of antler: {', '.join(self.restart)}"] if self.restart else []
-        said += [f"{key} was not changed and goes on as before: {why}" for key, why in self.refused]
+        said += [f"{key} was not changed and continues as before: {why}" for key, why in self.refused]
         own = "; ".join(said) or "the config has not changed"
         return "\n".join([own, *(f"worker {worker.name}: {worker.text}" for worker in self.workers)])
 
@@ -280,7 +280,7 @@ class Reloader:
         except Exception as error:
             # Any error (a bad model class, a provider of guardrails): the next edit must still be noticed.
             log.exception("the config could not be applied")
-            return Outcome(problems=(f"unexpected: {type(error).__name__}; the log has more",))
+            return Outcome(problems=(f"unexpected error: {type(error).__name__}; see the log",))
 
     async def _signature(self) -> Signature:
         return await asyncio.to_thread(self.source.signature, self._current().agents_dir)

@@ -40,14 +40,14 @@ LONGEST_TEXT = 100_000
 """Characters; anything longer is no message, but a file."""
 
 SENT = "sent to {chat}"
-QUEUED = "{chat}: antler is not running, so it is sent at its next start"
-ACCEPTED = "{chat}: accepted, and not shown yet; `antler status` says whether the account can send"
-KNOWN = "{chat}: this was accepted before under the key {key}; nothing more is sent"
-OTHER = "{chat}: the key {key} was used for another text; nothing was sent: give this one another --key"
-GIVEN_UP = "{chat}: it was not delivered: the platform or the chat refused it; the log says why"
+QUEUED = "{chat}: antler is not running; the message is sent at its next start"
+ACCEPTED = "{chat}: accepted but not shown yet; `antler status` shows whether the account can send"
+KNOWN = "{chat}: already accepted under the key {key}; not sent again"
+OTHER = "{chat}: the key {key} was used for another text; nothing was sent: use another --key"
+GIVEN_UP = "{chat}: not delivered: the platform or the chat refused it; see the log"
 UNSEEN = (
-    "nobody has talked with the bot in {chat} yet; `antler access list` shows ids as they are written here, and "
-    "--anyway sends all the same"
+    "no one has written to the bot in {chat} yet; `antler access list` shows ids in this form, and --anyway sends "
+    "regardless"
 )
 
 

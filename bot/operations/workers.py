@@ -144,7 +144,7 @@ class Workers:
             async with asyncio.timeout(ANSWER_SECONDS):
                 asked = await self._store.write(workers.ask)
         except TimeoutError:
-            return (WorkerOutcome("all", "not asked, as the database does not answer", complete=False),)
+            return (WorkerOutcome("all", "not reached: the database does not respond", complete=False),)
         rows: list[WorkerRow] = []
         with suppress(TimeoutError), self._listening() as word:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -213,7 +213,7 @@ class Presence:
         """See bot.workers.queue.Life."""
         if revision not in (self._revision, STEPS.revisions[-1]):
             log.warning(
-                "the database has become that of a newer version (revision %s), beside which this one works on",
+                "a newer version upgraded the database (revision %s); this version continues to use it",
                 revision,
             )
         self._revision = revision
@@ -223,7 +223,7 @@ class Presence:
 
     async def _reload(self, asked: int) -> None:
         outcome = await self._reloader.reload(BY)
-        text = "in force there already" if outcome.state == "unchanged" else str(outcome)
+        text = "already in force" if outcome.state == "unchanged" else str(outcome)
         said = json.dumps({"text": text, "complete": outcome.complete})
         worker = self._registration()
         if worker is not None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from bot.settings import Settings
 
 HEADER = """\
-Antler's configuration, as `antler init` wrote it: what differs from the defaults. `antler config example` prints every
-key; `antler check-config` checks this file. Secrets are in the .env beside it."""
+Antler's configuration, written by `antler init`: what differs from the defaults. `antler config example` prints every
+key; `antler check-config` checks this file. Secrets are in the .env next to it."""
 _PLAIN = re.compile(r"[\w:./+=@%,-]*", re.ASCII)
 
 
@@ -135,7 +135,7 @@ class ConfigFiles:
             except (YAMLError, UnicodeDecodeError):
                 found = ()
             if not isinstance(found, dict | None):
-                message = "cannot be added to, since it is no YAML mapping; `antler check-config` says where"
+                message = "cannot be extended, as it is not a YAML mapping; `antler check-config` shows where"
                 raise ConfigError([ConfigProblem(file=str(self.path), key="", message=message)])
         if found is None:
             found = CommentedMap()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
 
 FLAGS = """\
-there is no terminal to ask at. For a script: antler init --yes, with
-  --platform NAME       telegram, slack, feishu, wecom or console; again for each. Their credentials are read from
+there is no terminal for questions. In a script, use antler init --yes with
+  --platform NAME       telegram, slack, feishu, wecom or console; repeatable. Credentials are read from
                         TELEGRAM_BOT_TOKEN, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, FEISHU_APP_ID, FEISHU_APP_SECRET,
                         WECOM_BOT_ID, WECOM_SECRET
   --secret-env K=NAME   another variable for one of them: telegram.token=MY_TOKEN, model.api_key=MY_KEY
@@ -68,15 +68,15 @@ def read_flags(
 ) -> Flags:
     """Parse the flags. Raises WrongFlags."""
     if unknown := [name for name in platforms if name not in (*CREDENTIALS, "console")]:
-        raise WrongFlags(f"--platform {unknown[0]} is none of {', '.join((*CREDENTIALS, 'console'))}")
+        raise WrongFlags(f"--platform {unknown[0]} is not one of {', '.join((*CREDENTIALS, 'console'))}")
     if provider is not None and provider not in PROVIDERS:
-        raise WrongFlags(f"--provider {provider} is none of {', '.join(PROVIDERS)}")
+        raise WrongFlags(f"--provider {provider} is not one of {', '.join(PROVIDERS)}")
     try:
         values = {key: yaml.safe_load(value) for key, value in _pairs("--set", settings)}
         if typed := [key for key, value in values.items() if _is_secret(key) and not str(value).startswith("$")]:
             raise WrongFlags(f"--set {typed[0]}: other users can see a command line; put it into the environment")
     except yaml.YAMLError:
-        raise WrongFlags("a value of --set is no YAML") from None
+        raise WrongFlags("a value of --set is not valid YAML") from None
     return Flags(platforms, dict(_pairs("--secret-env", secret_env)), provider, base_url, model, values)
 
 
@@ -88,7 +88,7 @@ def _is_secret(key: str) -> bool:
 def _pairs(option: str, given: Sequence[str]) -> list[tuple[str, str]]:
     split = [each.partition("=") for each in given]
     if bad := [key for key, sign, value in split if not (key and sign and value)]:
-        raise WrongFlags(f"{option} {bad[0]}: it takes KEY=VALUE")
+        raise WrongFlags(f"{option} {bad[0]}: expected KEY=VALUE")
     return [(key, value) for key, _, value in split]
 
 
@@ -154,7 +154,7 @@ def _model(flags: Flags, env: Mapping[str, str]) -> tuple[dict[str, Any], str, s
     offer = PROVIDERS[flags.provider or OPENAI] if not flags.base_url else Provider("", flags.base_url, "MODEL_API_KEY")
     model, given = flags.model or offer.model, flags.secret_env.get("model.api_key", offer.variable)
     if not model:
-        raise WrongFlags("--model NAME is needed: this provider has none that goes without saying")
+        raise WrongFlags("--model NAME is required: this provider has no default model")
     key = env.get(given, "")
     if not key and not flags.base_url:
         raise WrongFlags(f"--provider {flags.provider or OPENAI}: set {given} in the environment")

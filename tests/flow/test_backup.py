@@ -94,7 +94,7 @@ async def check_it_goes_on(here: World, elsewhere: World, archive: Path, *, ther
     code, said = await elsewhere.command("restore", str(archive))
     assert (code, "is not empty" in said, "--force" in said) == (1, True, True)
     code, said = await elsewhere.command("restore", str(archive), "--force")
-    assert (code, "what was there before is in" in said) == (0, True)
+    assert (code, "the previous content is in" in said) == (0, True)
     assert uploads(there) == uploads(next(there.glob("replaced-*"))) == [NOTES.content]  # noqa: ASYNC240
 
 

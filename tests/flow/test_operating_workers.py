@@ -160,7 +160,7 @@ async def test_workers_go_on_beside_a_gateway_of_the_next_version(cluster: Clust
         await world.model.release("half")
         await world.telegram.wait_for_text(ALICE, WHOLE)
         for worker in cluster.workers.values():
-            await worker.wait_for_log("newer version (revision 9999), beside which this one works on")
+            await worker.wait_for_log("upgraded the database (revision 9999); this version continues to use it")
         await cluster.start_worker("late")
 
         await cluster.start_worker("next", program=world.program)

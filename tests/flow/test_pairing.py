@@ -216,7 +216,7 @@ async def test_a_stranger_is_let_in_or_refused_by_a_button_of_any_administrator(
         assert f"`Bob` (`telegram:{BOB.id}`)".replace("`", "") in asked.text
         assert [button["text"] for button in asked.buttons] == ["Let in", "Refuse"]
         assert CODE.search(asked.text) is None
-        await world.wait_for_log(f"telegram:{BOB.id} asks to be let in; administrators told of it: 2")
+        await world.wait_for_log(f"telegram:{BOB.id} asks for access; administrators notified: 2")
         assert "Bob" not in world.log
         await world.telegram.user_says("/access")
         assert (

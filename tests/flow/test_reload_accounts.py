@@ -154,10 +154,10 @@ async def test_settings_that_the_platform_does_not_take_leave_the_account_as_it_
         await telegram.wait_for_text(ALICE, "The first half")
         code, told = await tried(gateway, telegram={"token": "7:never-heard-of-this-token-00000000000"})
         assert code == 1, told
-        assert "channels.telegram was not changed and goes on as before: " in told
+        assert "channels.telegram was not changed and continues as before: " in told
         assert "7:never" not in told + gateway.log
         code, told = await gateway.command("status")
-        assert (code, "goes on as before" in told) == (0, True), told
+        assert (code, "continues as before" in told) == (0, True), told
         await gateway.model.release("held")
         await telegram.wait_for_text(ALICE, WHOLE)
         await answers(telegram, "and now?", "You said: and now?")

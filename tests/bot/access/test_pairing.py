@@ -270,7 +270,7 @@ async def test_who_is_shut_out_stays_out_until_allowed_again(world: World) -> No
         ("allow", "tg:9", {"admin": True}, "in_config_already", "access.admins"),
         ("allow", "tg:-5", {}, "in_config_already", "access.groups.allow"),
         ("allow", GROUP, {"admin": True}, "no_person", ""),
-        ("allow", "*", {}, "no_id", "everybody"),
+        ("allow", "*", {}, "no_id", "everyone"),
         ("allow", "@eve", {}, "no_id", "names change hands"),
         ("allow", "666", {}, "no_id", "account:id"),
         ("allow", "tg:0666", {}, "no_id", "leading zero"),
@@ -330,7 +330,7 @@ async def test_the_list_tells_everything_but_the_code(world: World) -> None:
     assert "pending, 59 min left" in lines[4]
     assert lines[5].endswith("tg:9")
     assert code not in table(known)
-    assert table([]).startswith("nobody")
+    assert table([]).startswith("no one")
 
 
 async def test_a_state_that_nobody_knows_shuts_out(world: World) -> None:

@@ -80,7 +80,7 @@ async def test_a_link_is_good_once_for_ten_minutes_for_who_may_write(world: Worl
     world.block(ANN)
     assert await signins.redeem(early, "") is None, "shut out in between"
     world.http = HttpSettings()
-    assert signins.link(BOSS) is None, "there is no page"
+    assert signins.link(BOSS) is None, "the page is off"
 
 
 async def test_so_many_links_wait_and_the_oldest_are_forgotten(world: World) -> None:

@@ -90,7 +90,7 @@ async def test_secrets_are_left_out_unless_asked_for(tmp_path: Path, capsys: pyt
         assert (done, names(target)) == (0, wanted)
         told = capsys.readouterr().out
         assert (".env (--with-secrets)" in told, "tokens of MCP" in told) == (not secrets, not secrets)
-        assert ("--no-files" in told, "has secrets written into it" in told) == (not files, config_is_secret > secrets)
+        assert ("--no-files" in told, "contains secrets" in told) == (not files, config_is_secret > secrets)
 
 
 async def test_everything_comes_back_to_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,7 +124,7 @@ async def test_what_cannot_be_restored_changes_nothing(tmp_path: Path, capsys: p
     assert (
         backup(settings, None, settings.data_dir / "in.tar.gz", files=True, secrets=False, config_is_secret=False) == 1
     )
-    assert "in the data folder itself" in capsys.readouterr().err
+    assert "inside the data folder" in capsys.readouterr().err
     given = {"files": True, "secrets": False, "config_is_secret": False}
     await asyncio.to_thread(backup, settings, None, target, **given)
     with DataDirLock(settings.data_dir):

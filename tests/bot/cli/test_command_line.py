@@ -188,7 +188,7 @@ def test_a_message_is_read_from_the_standard_input_and_kept_for_the_next_start(t
         command, cwd=tmp_path, env=environment, input="zwölf\nlines\n", capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "telegram:7: antler is not running, so it is sent at its next start\n"
+    assert done.stdout == "telegram:7: antler is not running; the message is sent at its next start\n"
     with sqlite3.connect(tmp_path / "data/antler.db") as database:
         ((chat, body),) = database.execute("SELECT chat, body FROM outbox").fetchall()
     assert (chat, json.loads(body)["text"]) == ("7", "zwölf\nlines")

@@ -105,7 +105,7 @@ async def test_what_is_safe_is_mended_and_no_longer_counts(tmp_path: Path) -> No
     data = tmp_path / "data"
     diagnosis, code = await examine(source, fix=True, ask=False)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
-    assert "fixed: created " in diagnosis.to_text("utf-8")
+    assert "fixed: created" in diagnosis.to_text("utf-8")
     data.chmod(0o755)
     (data / "antler.db").touch(0o644)
     (data / SOCKET).touch(0o600)

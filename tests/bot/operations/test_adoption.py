@@ -270,7 +270,7 @@ async def test_nothing_that_goes_wrong_ends_the_watch(tmp_path: Path) -> None:
         watch.write(11)
         for _ in range(3):
             await watch.clock.step()
-        assert watch.reloader.last.problems == ("unexpected: RuntimeError; the log has more",)
+        assert watch.reloader.last.problems == ("unexpected error: RuntimeError; see the log",)
         watch.fault = None
         watch.write(12)
         for _ in range(3):

@@ -85,12 +85,12 @@ async def test_what_does_not_work_is_said_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), "antler init --yes, with"),
+        ((), "antler init --yes with"),
         (("--yes",), "give --platform"),
         (("--yes", "--platform", "telegram"), "set TELEGRAM_BOT_TOKEN in the environment"),
         (("--yes", "--platform", "feishu"), "set FEISHU_APP_ID and FEISHU_APP_SECRET in the environment"),
-        (("--yes", "--platform", "irc"), "irc is none of telegram, slack"),
-        (("--yes", "--platform", "console", "--provider", "doubao"), "--model NAME is needed"),
+        (("--yes", "--platform", "irc"), "irc is not one of telegram, slack"),
+        (("--yes", "--platform", "console", "--provider", "doubao"), "--model NAME is required"),
         (("--yes", "--platform", "console", "--provider", "openai"), "set OPENAI_API_KEY in the environment"),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_secret_is_not_taken_from_the_command_line() -> None:
 @pytest.mark.parametrize("text", ["a: [", "- a list", "channels: {a: 1, a: 2}"])
 def test_a_config_that_cannot_be_added_to_is_named_and_stays(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=r"config\.yaml.*cannot be added to"):
+    with pytest.raises(ConfigError, match=r"config\.yaml.*cannot be extended"):
         ConfigFiles(tmp_path / "config.yaml", {}).write(Draft({"locale": "zh"}, {"A": "b"}))
     assert sorted(os.listdir(tmp_path)) == ["config.yaml"]
 
