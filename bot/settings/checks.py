@@ -76,7 +76,7 @@ def _base_urls(values: Mapping[str, Any]) -> Iterator[Finding]:
         elif not value.startswith(("http://", "https://")):
             yield Finding(path, "has no scheme", "start it with https:// or http://")
         elif not _host(value):
-            yield Finding(path, "names no host")
+            yield Finding(path, "has no host")
 
 
 def _host(url: str) -> str | None:
@@ -126,7 +126,7 @@ def _strange_accounts(values: Mapping[str, Any]) -> Iterator[Finding]:
             if account not in known and re.match(ACCOUNT_ID, account):
                 yield Finding(path, "belongs to an account that is not configured", did_you_mean(account, known))
         elif isinstance(entry, int) and path[0] == "access":
-            yield Finding(path, "has no account in front", f'write it as "{next(iter(known), "account")}:<id>"')
+            yield Finding(path, "has no account prefix", f'write it as "{next(iter(known), "account")}:<id>"')
 
 
 def _groups(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -142,7 +142,7 @@ def _groups(values: Mapping[str, Any]) -> Iterator[Finding]:
         account, _, native = identity.partition(":")
         platform = _section(channels, account).get("type", account)
         if isinstance(platform, str) and platform in PLATFORMS and names_group(platform, native) is False:
-            yield Finding(path, "is no group's id", "copy it as /whoami tells it in the group, with its sign or prefix")
+            yield Finding(path, "is not a group id", "copy it from /whoami in the group, with its sign or prefix")
 
 
 def _access_entries(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
@@ -180,7 +180,7 @@ def _tools(values: Mapping[str, Any]) -> Iterator[Finding]:
     for index, group in enumerate(named if isinstance(named, list) else ()):
         if group not in known:
             hint = did_you_mean(str(group), known) if known else "give the tools a group first"
-            yield Finding(("tool_groups", index), "is the group of no tool", hint)
+            yield Finding(("tool_groups", index), "is not the group of any tool", hint)
 
 
 def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -189,7 +189,7 @@ def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
         model = _section({"type": kind}, "type").get("model", INHERIT)
         if isinstance(model, str) and model != INHERIT and model not in known:
             yield Finding(
-                ("subagents", "types", name, "model"), "names no model", did_you_mean(model, [INHERIT, *known])
+                ("subagents", "types", name, "model"), "unknown model", did_you_mean(model, [INHERIT, *known])
             )
 
 
@@ -207,14 +207,14 @@ def _agents_of_servers(values: Mapping[str, Any]) -> Iterator[Finding]:
             for index, agent in enumerate(agents if isinstance(agents, list) else ()):
                 if isinstance(agent, str) and agent not in known:
                     place: tuple[str | int, ...] = ("mcp_servers", server, *below, "add_to_agents", index)
-                    yield Finding(place, "names no agent", did_you_mean(agent, known))
+                    yield Finding(place, "unknown agent", did_you_mean(agent, known))
 
 
 def _research(values: Mapping[str, Any]) -> Iterator[Finding]:
     known = model_names(values)
     for role, model in _section(_section(values, "research"), "models").items():
         if isinstance(model, str) and model != INHERIT and model not in known:
-            yield Finding(("research", "models", role), "names no model", did_you_mean(model, [INHERIT, *known]))
+            yield Finding(("research", "models", role), "unknown model", did_you_mean(model, [INHERIT, *known]))
 
 
 def _history(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -244,21 +244,21 @@ def _sandbox(values: Mapping[str, Any]) -> Iterator[Finding]:
     use = section.get("use", PROVIDERS[0])
     form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
     if isinstance(use, str) and ":" not in use and use not in PROVIDERS:
-        yield Finding(("sandbox", "use"), "names no provider", did_you_mean(use, (*PROVIDERS, "module:Class")))
+        yield Finding(("sandbox", "use"), "unknown provider", did_you_mean(use, (*PROVIDERS, "module:Class")))
     elif form is not None and find_spec(form[1]) is None:
         yield Finding(("sandbox", "use"), "its Python package is not installed")
     mounts = section.get("mounts")
     for index, mount in enumerate(mounts if isinstance(mounts, list) else ()):
         host = _section({"mount": mount}, "mount").get("host")
         if isinstance(host, str) and host.startswith("/") and not FilePath(host).is_dir():
-            yield Finding(("sandbox", "mounts", index, "host"), "is no folder of this machine")
+            yield Finding(("sandbox", "mounts", index, "host"), "is not a folder on this machine")
 
 
 def _unwritable(folder: FilePath) -> str | None:
     """Why the folder cannot be written to; tried with an unnamed file in the nearest existing folder."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
-        return "is a file, not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
+        return "is a file, not a folder" if existing == folder else f"cannot be created: {existing} is not a folder"
     try:
         with tempfile.TemporaryFile(dir=existing):
             return None
@@ -268,7 +268,7 @@ def _unwritable(folder: FilePath) -> str | None:
 
 def _no_certificates(file: FilePath) -> str | None:
     try:
-        return None if b"-----BEGIN CERTIFICATE-----" in file.read_bytes() else "holds no certificate in PEM form"
+        return None if b"-----BEGIN CERTIFICATE-----" in file.read_bytes() else "contains no PEM certificate"
     except OSError as error:
         return f"cannot be read: {os.strerror(error.errno or 0)}"
 
@@ -325,7 +325,7 @@ def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
         model = section.get("model") if isinstance(section, dict) else None
         words = [SAME] if name in ("title", "memory") else []
         if isinstance(model, str) and model and model not in (*known, *words):
-            yield Finding((name, "model"), "names no model", did_you_mean(model, [*known, *words]))
+            yield Finding((name, "model"), "unknown model", did_you_mean(model, [*known, *words]))
 
 
 def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
@@ -345,11 +345,11 @@ def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
 def _service(place: Path, section: Mapping[str, Any]) -> Iterator[Finding]:
     """Check the address and the key of a provider."""
     if section.get("api_key") == "":
-        hint = "put the provider's key there, or leave the line out for a server that wants none"
+        hint = "put the provider's key there, or remove the line for a server that needs none"
         yield Finding((*place, "api_key"), "is empty", hint)
     base_url = section.get("base_url")
     if isinstance(base_url, str) and (call := ONE_CALL.search(base_url)):
-        hint = f"leave out the /{call[1]} at its end: calls are added to it"
+        hint = f"leave out the /{call[1]} at its end: Antler adds it"
         yield Finding((*place, "base_url"), "is the address of one call, not of the service", hint)
 
 
@@ -367,16 +367,16 @@ def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> It
         if other == name:
             yield Finding(path, "is the model itself", "name another one")
         elif other in listed[:place]:
-            yield Finding(path, "stands in the list twice")
+            yield Finding(path, "is listed twice")
         elif isinstance(other, str) and other not in known:
-            yield Finding(path, "names no model", did_you_mean(other, [each for each in known if each != name]))
+            yield Finding(path, "unknown model", did_you_mean(other, [each for each in known if each != name]))
 
 
 def _thinking(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
     if model.get("supports_thinking") in (None, False):
         for key in THINKING:
             if model.get(key):
-                yield Finding(("models", index, key), "means nothing without supports_thinking: true")
+                yield Finding(("models", index, key), "has no effect without supports_thinking: true")
 
 
 def check_budgets(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -388,12 +388,12 @@ def check_budgets(values: Mapping[str, Any]) -> Iterator[Finding]:
     priced = list(_prices(values))
     if not priced:
         for scope in money:
-            yield Finding(("budgets", scope, "money"), "counts nothing: no model has a price", "see models[].price")
+            yield Finding(("budgets", scope, "money"), "has no effect: no model has a price", "see models[].price")
     for place, price in priced[1:]:
         first, other = (each.get("currency", "USD") for each in (priced[0][1], price))
         if first != other:
             path = (*place, "price", "currency")
-            yield Finding(path, f"should be {first} as that of {dotted(priced[0][0])}: budgets count one currency")
+            yield Finding(path, f"should be {first} like that of {dotted(priced[0][0])}: budgets count one currency")
 
 
 def _prices(values: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:

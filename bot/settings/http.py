@@ -51,20 +51,20 @@ class HookSettings(Section):
     @classmethod
     def _long_enough(cls, value: SecretStr) -> SecretStr:
         if len(value.get_secret_value()) < 16:
-            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` makes one")
+            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` generates one")
         return value
 
     @model_validator(mode="after")
     def _names_a_header_that_counts(self) -> Self:
         if self.header != USUAL_HEADER and self.signature != "header":
-            raise ValueError("header counts with signature: header alone")
+            raise ValueError("header only applies with signature: header")
         return self
 
     @field_validator("run")
     @classmethod
     def _says_something(cls, value: str | bool) -> str | bool:
         if value is not False and not str(value).strip():
-            raise ValueError("is empty: say what the agent is to do, or false")
+            raise ValueError("is empty: say what the agent should do, or false")
         return value
 
 
@@ -121,23 +121,23 @@ class HttpSettings(Section):
     @classmethod
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and len(value.get_secret_value()) < 16:
-            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` makes one")
+            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` generates one")
         return value
 
     @model_validator(mode="after")
     def _encrypted_beyond_this_machine(self) -> Self:
         if self.listen is not None and not (self.is_local or self.tls or self.behind_proxy):
             raise ValueError(
-                "listen is reached from other machines: give tls a cert and a key, or say behind_proxy: true where a "
-                "proxy with TLS stands in front, or listen on 127.0.0.1"
+                "listen is reachable from other machines: give tls a cert and a key, or set behind_proxy: true if a "
+                "proxy with TLS is in front, or listen on 127.0.0.1"
             )
         if not self.behind_proxy and not all(ipaddress.ip_network(each).is_loopback for each in self.proxies):
-            raise ValueError("proxies count behind a proxy alone: say behind_proxy: true")
+            raise ValueError("proxies only apply behind a proxy: set behind_proxy: true")
         host = urlsplit(self.url or "").hostname or "localhost"
         if self.listen is not None and not (_is_near(host) or self.tls or self.behind_proxy):
             raise ValueError(
-                "url is an address of others than this machine: say behind_proxy: true where a proxy with TLS stands "
-                "in front, or give tls a cert and a key"
+                "url is an address for other machines: set behind_proxy: true if a proxy with TLS is in front, or give "
+                "tls a cert and a key"
             )
         return self
 

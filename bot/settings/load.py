@@ -215,7 +215,7 @@ def exposed(path: Path | None) -> str | None:
     mode = 0 if file is None else stat.S_IMODE(file.stat().st_mode)
     if not mode & 0o077:
         return None
-    return f"{file} holds secrets and other users can read it (mode {mode:o}): chmod 600 {file}"
+    return f"{file} contains secrets and other users can read it (mode {mode:o}): chmod 600 {file}"
 
 
 def _env_file(path: Path | None) -> Path | None:
@@ -296,7 +296,7 @@ def agent_problems(settings: Settings, file: Path | None) -> Iterator[ConfigProb
     """Problems of the agents. file: the config file, named in problems of its own keys."""
     config = str(file) if file is not None else "built-in default"
     if settings.agents_dir.name != USUAL and not settings.agents_dir.is_dir():
-        yield ConfigProblem(file=config, key="agents_dir", message="is no folder")
+        yield ConfigProblem(file=config, key="agents_dir", message="is not a folder")
     loaded = agents_of(settings)
     for problem in loaded.problems:
         yield ConfigProblem(file=str(problem.file), key=problem.key, message=problem.message)
@@ -308,5 +308,5 @@ def agent_problems(settings: Settings, file: Path | None) -> Iterator[ConfigProb
     for key, name in named.items():
         if name not in loaded.definitions and name not in broken:
             known = ", ".join(loaded.definitions)
-            yield ConfigProblem(file=config, key=key, message="names no agent", suggestion=f"known are: {known}")
+            yield ConfigProblem(file=config, key=key, message="unknown agent", suggestion=f"known: {known}")
             return

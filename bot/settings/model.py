@@ -92,7 +92,7 @@ BUILT_IN: Mapping[str, Any] = {
 order."""
 
 
-_TAKEN = "web and api are accounts of Antler's own, there by themselves while http.listen is set: choose another name"
+_TAKEN = "web and api are built-in accounts, which exist while http.listen is set: choose another name"
 
 
 _OURS = object()
@@ -121,7 +121,7 @@ class ChannelSettings(Section):
     @classmethod
     def _known_platform(cls, value: str) -> str:
         if value not in PLATFORMS:
-            raise ValueError(f"names no platform; {did_you_mean(value, PLATFORMS.keys() - OWN)}")
+            raise ValueError(f"unknown platform; {did_you_mean(value, PLATFORMS.keys() - OWN)}")
         return value
 
     @field_validator("adapter", mode="plain")
@@ -209,7 +209,7 @@ class Settings(BaseSettings):
         try:
             return ZoneInfo(value).key
         except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder of zones, such as Europe
-            raise ValueError("names no time zone; it is written like Europe/Berlin") from None
+            raise ValueError("is not a time zone; use a name such as Europe/Berlin") from None
 
     @field_validator("channels", mode="before")
     @classmethod
@@ -241,7 +241,7 @@ class Settings(BaseSettings):
     def _hooks_speak_in_accounts(self) -> Self:
         """Check that the account of each webhook's chat exists."""
         faults = [
-            _fault(("http", "hooks", name, "chat"), f"names no account; channels has {', '.join(self.channels)}")
+            _fault(("http", "hooks", name, "chat"), f"unknown account; channels has {', '.join(self.channels)}")
             for name, hook in self.http.hooks.items()
             if hook.chat.partition(":")[0] not in self.channels
         ]
@@ -255,7 +255,7 @@ class Settings(BaseSettings):
         faults = [
             _fault(
                 ("channels", account, "access", "i_accept_public"),
-                "is false, but this account inherits an access that is open to everybody; close it here too",
+                "is false, but this account inherits access that is open to everyone; close it here too",
             )
             for account in self.channels
             if self.access_for(account).is_public and not self.access_for(account).i_accept_public

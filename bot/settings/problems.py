@@ -67,4 +67,4 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     near = get_close_matches(wrong.lower(), names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"
-    return f"known are: {', '.join(names)}" if names else ""
+    return f"known: {', '.join(names)}" if names else ""

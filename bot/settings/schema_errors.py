@@ -66,7 +66,7 @@ def _finding(details: ErrorDetails, values: Mapping[str, Any]) -> Finding:
         return Finding(path, "unknown key", did_you_mean(str(path[-1]), known_keys(path[:-1], values)))
     if kind == "missing" and len(path) == 3 and path[0] == "channels" and path[2] == "type":
         return Finding(
-            path[:2], "the id names no platform", f"add type: one of {', '.join(sorted(PLATFORMS.keys() - OWN))}"
+            path[:2], "the id does not name a platform", f"add type: one of {', '.join(sorted(PLATFORMS.keys() - OWN))}"
         )
     return Finding(path, _message(details), _nearest_word(details))
 

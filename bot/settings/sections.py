@@ -38,9 +38,9 @@ _ODD_NUMBER = re.compile(r"[+-]?0\d+|\+\d+|-0")
 def check_identity(value: Any) -> str:
     """Return the value if it is an exact `account:native id`. Raises ValueError, whose text does not repeat it."""
     if isinstance(value, Mapping):
-        raise ValueError(f"is a mapping: take out the space after the colon, or put it in quotes; it {_FORM}")
+        raise ValueError(f"is a mapping: remove the space after the colon, or put it in quotes; it {_FORM}")
     if not isinstance(value, str):
-        raise ValueError(f"has no account in front; it {_FORM}")
+        raise ValueError(f"has no account prefix; it {_FORM}")
     if value == ANYBODY:
         return value
     if any(c.isspace() or not c.isprintable() for c in value):
@@ -49,11 +49,11 @@ def check_identity(value: Any) -> str:
         raise ValueError("contains look-alike characters; copy the id from /whoami")
     account, colon, native = value.partition(":")
     if account.startswith("@") or native.startswith("@"):
-        raise ValueError("is a name, and names change hands; write the id that /whoami tells")
+        raise ValueError("is a name, and names change hands; use the id that /whoami shows")
     if not colon or not native or not re.match(ACCOUNT_ID, account):
         raise ValueError(_FORM)
     if native == ANYBODY:
-        raise ValueError("does not take a pattern: name each one")
+        raise ValueError("does not accept a pattern: list each one")
     if _ODD_NUMBER.fullmatch(native):
         raise ValueError("is not written as the platform writes it (a leading zero or plus sign)")
     return value
@@ -61,7 +61,7 @@ def check_identity(value: Any) -> str:
 
 def _check_named(value: Any) -> str:
     if value == ANYBODY:
-        raise ValueError("does not take *: name each one")
+        raise ValueError("does not accept *: list each one")
     return check_identity(value)
 
 
@@ -189,7 +189,7 @@ LOG_FILE = "antler.log"
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["text", "json"] = "text"
-    file: bool = Field(default=True, description="Also into antler.log in the data folder, which `antler logs` reads")
+    file: bool = Field(default=True, description="Also log to antler.log in the data folder, for `antler logs`")
 
     @field_validator("level", mode="before")
     @classmethod
@@ -226,7 +226,7 @@ class AccessSettings(Section):
     @model_validator(mode="after")
     def _public_only_on_purpose(self) -> Self:
         if self.is_public and not self.i_accept_public:
-            raise ValueError("dm: open and * let everybody in and need i_accept_public: true next to them")
+            raise ValueError("dm: open and * let everyone in and need i_accept_public: true next to them")
         return self
 
 
@@ -331,10 +331,10 @@ class TranscriptionSettings(Section):
         default="",
         max_length=16,
         pattern=r"^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})?)?$",
-        description="That people speak, such as de; empty: the provider finds out",
+        description="Language spoken, such as de; empty: the provider detects it",
     )
     timeout: float = Field(default=120.0, gt=0, le=3600, description="Seconds for one voice message, retries included")
-    max_minutes: float = Field(default=30.0, gt=0, description="Longer ones are not sent, where their length is known")
+    max_minutes: float = Field(default=30.0, gt=0, description="Longer ones are not sent, if their length is known")
     max_mb: float = Field(default=25.0, gt=0, description="Larger ones are not sent")
 
     @field_validator("language", mode="before")

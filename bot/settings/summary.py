@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from bot.settings.sections import AccessSettings
 
 _DM = {
-    "pairing": "known persons (a stranger gets a code that an administrator can let in)",
-    "allowlist": "known persons (a stranger is told their id)",
-    "open": "EVERYBODY",
+    "pairing": "known people (a stranger gets a code that an administrator can approve)",
+    "allowlist": "known people (a stranger is shown their id)",
+    "open": "EVERYONE",
 }
-_TERMINAL = "everybody who may use this machine as the user that Antler runs as"
+_TERMINAL = "everyone who can use this machine as the user that Antler runs as"
 
 
 def describe(settings: Settings) -> str:
@@ -34,7 +34,7 @@ def describe(settings: Settings) -> str:
         lines.append(f"makes     {_made(settings)}")
     lines += [f"web       {_web(settings)}", *_knowledge(settings), *_tools(settings)]
     if settings.http.listen is not None:
-        lines.append(f"page      {settings.http.root} (the page and the API, for who may use an account)")
+        lines.append(f"page      {settings.http.root} (the page and the API, for people with access)")
     for account, channel in settings.channels.items():
         if account in OWN:
             continue
@@ -64,8 +64,8 @@ def _memory(settings: Settings) -> str:
 def _voice(settings: Settings) -> str:
     transcription = settings.transcription
     if transcription is None:
-        return "voice messages are not listened to (no transcription)"
-    return f"{transcription.model} at {urlsplit(transcription.base_url).hostname} writes voice messages down"
+        return "voice messages are not transcribed (no transcription)"
+    return f"{transcription.model} at {urlsplit(transcription.base_url).hostname} transcribes voice messages"
 
 
 def _made(settings: Settings) -> str:
@@ -96,7 +96,7 @@ def _knowledge(settings: Settings) -> list[str]:
     by = f"words and the meaning that {knowledge.embeddings.model} sees" if knowledge.embeddings else "words"
     whose = "people and groups" if knowledge.groups else "people; groups have none of their own"
     named = [each.name for each in knowledge.folders] + [each.name for each in knowledge.services]
-    everybodys = f"; for everybody: {', '.join(named)}" if named else ""
+    everybodys = f"; for everyone: {', '.join(named)}" if named else ""
     return [f"knowledge of {whose}, found by {by}{everybodys}"]
 
 

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 _QUOTE = "put it in quotes"
 _SYNTAX = (
-    ("'\\t'", "a tab is used for indentation; YAML wants spaces"),
+    ("'\\t'", "a tab is used for indentation; YAML requires spaces"),
     ("alias", f"a value begins with *; {_QUOTE}"),
     ("anchor", f"a value begins with &; {_QUOTE}"),
     ("tag", f"a value begins with !; {_QUOTE}"),
     (
         "cannot start any token",
-        f"a value begins with a character that has a meaning in YAML (@ ` % and others); {_QUOTE}",
+        f"a value begins with a character that is special in YAML (@ ` % and others); {_QUOTE}",
     ),
     (
         "mapping values are not allowed",
-        "a colon stands where none can be; put the value that holds it in quotes, mend the indentation, "
-        "or write the space that is missing after the colon above",
+        "a colon is not allowed here; put the value that contains it in quotes, fix the indentation, "
+        "or add the space that is missing after the colon above",
     ),
     ("quoted scalar", "a quote is not closed, or contains an unknown \\ sequence"),
     ("unexpected end of stream", "a quote is not closed"),
@@ -203,5 +203,5 @@ class _Reader:
 def _given_twice(path: Path, first: int, second: int) -> Finding:
     lines = f"(lines {first} and {second})"
     if len(path) == 2 and path[0] == "channels":
-        return Finding(path, f"this account is configured twice {lines}", "give each account an id of its own")
+        return Finding(path, f"this account is configured twice {lines}", "give each account its own id")
     return Finding(path, f"this key is given twice {lines}")

@@ -108,10 +108,10 @@ async def test_without_the_section_one_sentence_is_the_answer(world: World) -> N
 async def test_check_config_tells_who_listens(world: World, service: TranscriptionSimulator) -> None:
     world.write_config()
     code, told = await world.command("check-config")
-    assert "voice     voice messages are not listened to (no transcription)" in told.splitlines()
+    assert "voice     voice messages are not transcribed (no transcription)" in told.splitlines()
     world.settings = {"transcription": service.settings}
     world.environment = {"VOICE_KEY": service.api_key}
     world.write_config()
     code, told = await world.command("check-config")
-    assert "voice     sim-voice at 127.0.0.1 writes voice messages down" in told.splitlines()
+    assert "voice     sim-voice at 127.0.0.1 transcribes voice messages" in told.splitlines()
     assert (code, service.api_key in told) == (0, False)

@@ -87,15 +87,15 @@ def test_an_account_has_its_own(tmp_path: Path) -> None:
     settings = load(path, os.environ)
     assert [settings.agent_for(account) for account in ("telegram", "console")] == ["support", "default"]
     path.write_text(f'channels: {{telegram: {{token: "{TOKEN}", agent: suport}}}}\n')
-    with pytest.raises(ConfigError, match=r"channels\.telegram\.agent: names no agent"):
+    with pytest.raises(ConfigError, match=r"channels\.telegram\.agent: unknown agent"):
         load(path, os.environ)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("conversations: {agent: suport}\n", "conversations.agent: names no agent; known are: default, support"),
-        ("agents_dir: elsewhere\n", "agents_dir: is no folder"),
+        ("conversations: {agent: suport}\n", "conversations.agent: unknown agent; known: default, support"),
+        ("agents_dir: elsewhere\n", "agents_dir: is not a folder"),
     ],
 )
 def test_a_name_of_no_agent_is_a_problem(tmp_path: Path, text: str, problem: str) -> None:

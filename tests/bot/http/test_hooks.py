@@ -301,7 +301,7 @@ async def test_what_is_too_long_for_the_agent_is_cut(tmp_path: Path) -> None:
         ({"secret": SECRET, "chat": "console:1", "run": True}, "run"),
         ({"secret": SECRET, "chat": "console:1", "signature": "none"}, "signature"),
         ({"secret": SECRET, "chat": "console:1", "signature": "header", "header": "X Y"}, "header"),
-        ({"secret": SECRET, "chat": "console:1", "header": "X-Token"}, "header counts with signature: header"),
+        ({"secret": SECRET, "chat": "console:1", "header": "X-Token"}, "header only applies with signature: header"),
     ],
 )
 def test_a_hook_in_the_config_is_checked(hook: dict[str, Any], place: str) -> None:

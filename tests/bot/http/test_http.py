@@ -241,10 +241,10 @@ def test_beyond_this_machine_it_listens_only_encrypted(tmp_path: Path) -> None:
     assert settings.tls is not None
     assert settings.tls.cert == tmp_path / "a.crt"
     told = problems(tmp_path, listen="127.0.0.1:8080", url="https://bots.example.org")
-    assert "url is an address of others" in told["http"]
+    assert "url is an address for other machines" in told["http"]
     assert "behind_proxy: true" in told["http"]
     assert "such as 10.0.0.5" in problems(tmp_path, behind_proxy=True, proxies=["traefik"])["http.proxies"]
-    assert "say behind_proxy: true" in problems(tmp_path, proxies=["10.0.0.5"])["http"]
+    assert "set behind_proxy: true" in problems(tmp_path, proxies=["10.0.0.5"])["http"]
     assert HttpSettings(listen="127.0.0.1:8080", url="https://bots.example.org", behind_proxy=True).is_secure
     assert not HttpSettings(listen="127.0.0.1:8080", url="http://localhost:9000/antler").is_exposed
     assert not HttpSettings(listen="[::1]:8080").is_exposed

@@ -334,7 +334,7 @@ async def test_below_a_path_of_its_own_all_is_the_same(tmp_path: Path) -> None:
 def test_the_names_of_its_own_accounts_are_taken(tmp_path: Path, channels: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(f"channels:\n  console: {{}}\n  {channels}\n")
-    with pytest.raises(ConfigError, match="accounts of Antler's own"):
+    with pytest.raises(ConfigError, match="built-in accounts"):
         load(file, {})
 
 

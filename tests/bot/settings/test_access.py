@@ -37,9 +37,9 @@ def test_exact_ids_are_taken_as_they_are(tmp_path: Path, identity: str) -> None:
     [
         ('"@name"', "names change hands"),
         ('"telegram:@name"', "names change hands"),
-        ("12345", 'has no account in front; write it as "telegram:<id>"'),
-        ("true", "has no account in front"),
-        ("12.5", "has no account in front"),
+        ("12345", 'has no account prefix; write it as "telegram:<id>"'),
+        ("true", "has no account prefix"),
+        ("12.5", "has no account prefix"),
         ('"12345"', 'should be "account:id"'),
         ('"telegram:"', 'should be "account:id"'),
         ('":12345"', 'should be "account:id"'),
@@ -51,9 +51,9 @@ def test_exact_ids_are_taken_as_they_are(tmp_path: Path, identity: str) -> None:
         ('"telegram:012345"', "leading zero"),
         ('"telegram:-0100"', "leading zero"),
         ('"telegram:+12345"', "plus sign"),
-        ("{telegram: 12345}", "take out the space after the colon"),
+        ("{telegram: 12345}", "remove the space after the colon"),
         ('"telegrm:12345"', "belongs to an account that is not configured; did you mean telegram?"),
-        ('"telegram:*"', "does not take a pattern"),
+        ('"telegram:*"', "does not accept a pattern"),
         ('""', 'should be "account:id"'),
     ],
 )
@@ -74,7 +74,7 @@ def test_everybody_only_on_purpose(tmp_path: Path, opened: str) -> None:
 
 def test_nobody_becomes_admin_by_a_star(tmp_path: Path) -> None:
     text = CHANNELS + 'access: {admins: ["*"], i_accept_public: true}\n'
-    assert "does not take *" in found(tmp_path, text)["access.admins[0]"]
+    assert "does not accept *" in found(tmp_path, text)["access.admins[0]"]
 
 
 def test_an_accounts_own_list_is_of_that_account(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("section", "key", "message"),
     [
-        ("{use: bublewrap}", "use", "names no provider; did you mean bubblewrap?"),
-        ("{use: kvm}", "use", "names no provider; known are: bubblewrap, docker, host, landlock, module:Class, off"),
+        ("{use: bublewrap}", "use", "unknown provider; did you mean bubblewrap?"),
+        ("{use: kvm}", "use", "unknown provider; known: bubblewrap, docker, host, landlock, module:Class, off"),
         ("{use: 'no_such_package:Provider'}", "use", "its Python package is not installed"),
         ("{limits: {memory: 5}}", "limits.memory", "unknown key; did you mean memory_mb?"),
         ("{limits: {processes: many}}", "limits.processes", "should be a whole number"),
-        ("{mounts: [{path: /mnt/x, host: /no/such/folder}]}", "mounts[0].host", "is no folder of this machine"),
+        ("{mounts: [{path: /mnt/x, host: /no/such/folder}]}", "mounts[0].host", "is not a folder on this machine"),
         ("{mounts: [{path: /srv/x, host: /tmp}]}", "mounts[0].path", "should be /mnt/<name>"),
         ("{mounts: [{path: /mnt/x, host: /tmp, read: 1}]}", "mounts[0].read", "unknown key; did you mean read_only?"),
         ("{network: {mode: egres}}", "network.mode", "'; did you mean egress?"),

@@ -25,7 +25,7 @@ def test_mistakes_are_named_with_their_place(tmp_path: Path) -> None:
     assert found(tmp_path, text) == {
         "subagents.max_concurent": "3: unknown key; did you mean max_concurrent?",
         "subagents.per_run": "4: should be greater than 0",
-        "subagents.types.researcher.model": "6: names no model; did you mean main?",
+        "subagents.types.researcher.model": "6: unknown model; did you mean main?",
         "subagents.types.bash.max_turns": "7: should be greater than or equal to 1",
         "subagents.types.bash.tool": "7: unknown key; did you mean tools?",
     }
@@ -48,6 +48,6 @@ def test_tools_of_servers_are_added_to_agents_that_there_are(tmp_path: Path) -> 
     {CHANNELS}
     """
     assert found(tmp_path, text) == {
-        "mcp_servers.papers.add_to_agents[3]": "5: names no agent; did you mean reader?",
-        "mcp_servers.papers.hints.find_*.add_to_agents[2]": "6: names no agent; did you mean lead?",
+        "mcp_servers.papers.add_to_agents[3]": "5: unknown agent; did you mean reader?",
+        "mcp_servers.papers.hints.find_*.add_to_agents[2]": "6: unknown agent; did you mean lead?",
     }

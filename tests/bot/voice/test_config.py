@@ -19,13 +19,13 @@ CANARY = "c4n4ry-S3CRET"
 def test_without_the_section_nobody_listens(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, "channels: {console: {}}")
     assert settings.transcription is None
-    assert "voice     voice messages are not listened to (no transcription)" in describe(settings)
+    assert "voice     voice messages are not transcribed (no transcription)" in describe(settings)
 
 
 def test_what_is_told_of_it_holds_no_secret(tmp_path: Path) -> None:
     section = f'{{model: whisper-1, api_key: {CANARY}, base_url: "https://me:{CANARY}@voice.example/v1"}}'
     settings = settings_of(tmp_path, f"channels: {{console: {{}}}}\ntranscription: {section}\n")
-    assert "voice     whisper-1 at voice.example writes voice messages down" in describe(settings)
+    assert "voice     whisper-1 at voice.example transcribes voice messages" in describe(settings)
     assert CANARY not in describe(settings)
     assert CANARY in settings.secrets()
 
