@@ -62,17 +62,17 @@ class Converter:
         except Exception:
             # Any error, also of a custom provider: the message must still be answered.
             log.exception("a file was not handed to the sandbox, or not converted")
-            reason = "an unexpected error, which the log tells"
+            reason = "an unexpected error; see the log"
         else:
             return _without_text(file, f"{suffix} is not supported") if converts and suffix in NOT_READ else file
-        return _without_text(file, reason) if is_document else replace(file, note=f"it did not arrive there: {reason}")
+        return _without_text(file, reason) if is_document else replace(file, note=f"it was not copied there: {reason}")
 
     async def _hand_over(self, thread_id: str, file: InputFile) -> None:
         content = await asyncio.to_thread(file.path.read_bytes)
         async with self._sandboxes.borrow(thread_id) as sandbox:
             problem = await sandbox.write_file(f"{UPLOADS}/{file.path.name}", content)
         if isinstance(problem, Problem):
-            raise SandboxError(f"the file was not taken: {problem.code} {problem.detail}")
+            raise SandboxError(f"the file was not accepted: {problem.code} {problem.detail}")
 
     async def _converted(self, thread_id: str, file: InputFile) -> InputFile:
         text = file.path.with_name(f"{file.path.name}.md")

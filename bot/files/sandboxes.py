@@ -49,7 +49,7 @@ WORDS: dict[State, str] = {
     "failed": "the agent has no files and runs no commands",
     "files": "the agent has files but runs no commands",
     "none": "commands run as this process's own user",
-    "restricted": "commands are held, but less well than in namespaces of their own",
+    "restricted": "commands are confined, but less well than in namespaces of their own",
     "full": "commands run isolated",
 }
 """Descriptions for operators: the log, `antler status` and `antler check-config`."""
@@ -209,7 +209,7 @@ class Sandboxes:
         """
         await self._done.wait()
         if self._started is None:
-            raise SandboxError("there is no sandbox")
+            raise SandboxError("no sandbox is available")
         async with self._started.provider.borrow(thread_id) as sandbox:
             yield sandbox
 
@@ -251,9 +251,9 @@ class Sandboxes:
             async with asyncio.timeout(seconds):
                 await started.provider.shutdown()
         except TimeoutError:
-            log.warning("the sandbox did not end within %.1f s", seconds)
+            log.warning("the sandbox did not stop within %.1f s", seconds)
         except SandboxError as error:
-            log.warning("the sandbox did not end as it should: %s %s", error, error.hint)
+            log.warning("the sandbox did not stop cleanly: %s %s", error, error.hint)
 
 
 async def probe(settings: Settings) -> SandboxFacts:

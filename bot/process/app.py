@@ -161,7 +161,7 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
             heard = source if watched and config_path is not None else None
             code = run(_serve(settings, redact, heard, role))
             if code != OK and at_terminal:
-                print(f"antler: it stopped; {settings.data_dir / LOG_FILE} says why", file=sys.stderr)
+                print(f"antler: it stopped; see {settings.data_dir / LOG_FILE}", file=sys.stderr)
             return code
     except DataDirInUse as error:
         return logs.complain(error, CONFIG_ERROR)
@@ -217,7 +217,7 @@ def _keep_log(settings: Settings, redact: Redactor, *, at_terminal: bool) -> Non
     try:
         logs.keep(settings.data_dir, settings.log.format, redact, alone=at_terminal)
     except OSError as error:
-        log.warning("the log is not kept in %s: %s", file, error.strerror)
+        log.warning("cannot log to %s: %s", file, error.strerror)
         return
     if at_terminal:
         print(f"Log: {file}", file=sys.stderr)

@@ -67,13 +67,13 @@ async def embedded(settings: Settings, name: str, *, platforms: bool) -> AsyncIt
     `api:NAME`. platforms: whether the config's accounts, except terminals, connect too; otherwise there is only the
     API. Raises Unusable."""
     if not NAME.fullmatch(name):
-        raise Unusable(f"name: {name!r} should be up to 40 small letters, digits and dashes")
+        raise Unusable(f"name: {name!r} should be up to 40 lower-case letters, digits and dashes")
     redact = Redactor(settings.secrets())
     async with AsyncExitStack() as stack:
         try:
             serving = await _begun(stack, _inside(settings, platforms=platforms), redact, name)
         except DataDirInUse as error:
-            raise Unusable(f"{error}; a gateway that runs is reached over HTTP") from None
+            raise Unusable(f"{error}; use HTTP to reach a running gateway") from None
         except OSError as error:
             raise Unusable(f"{settings.data_dir} cannot be used: {os.strerror(error.errno or 0)}") from None
         except StoreError as error:

@@ -293,7 +293,7 @@ class Gateway:
             began = self._clock.monotonic()
             await self._parts.accounts.pause()
             if not self._store.fenced:
-                log.warning("nothing is received while this process does not lead")
+                log.warning("receiving is paused while this process does not lead")
             while not self._store.lease_valid():
                 if self._store.fenced:
                     return self._fail("another process has taken over the database")

@@ -72,8 +72,8 @@ class HttpService:
             except HttpUnavailable as error:
                 why = why or str(error)
             except Exception as error:  # from a certificate that has changed since its check, or from a library
-                log.exception("the HTTP listener could not be made")
-                why = why or f"http: {type(error).__name__} while it was made; the log says more"
+                log.exception("the HTTP listener could not be created")
+                why = why or f"http: {type(error).__name__} while it was created; see the log"
         return why
 
     async def close(self) -> None:

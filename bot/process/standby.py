@@ -118,9 +118,9 @@ class Standby:
 
     def _tell(self, leader: str, trouble: str) -> None:
         if trouble and trouble != self._trouble:
-            log.warning("standing by, and the database cannot be reached: %s", trouble)
+            log.warning("standing by, but the database cannot be reached: %s", trouble)
         elif not trouble and (self._trouble or leader != self._leader or not self._told):
-            log.info("standing by: %s leads", leader or "nobody yet")
+            log.info("standing by: %s leads", leader or "no process yet")
         self._leader, self._trouble, self._told = leader, trouble, True
 
     async def _load(self) -> None:
@@ -147,13 +147,13 @@ class Standby:
     def _no(self) -> dict[str, Any]:
         async def refuse(_request: Mapping[str, Any]) -> dict[str, Any]:
             leader = self._leader or "another process"
-            return {"ok": False, "done": False, "text": f"this gateway stands by: give the command where {leader} runs"}
+            return {"ok": False, "done": False, "text": f"this gateway stands by: run the command where {leader} runs"}
 
         return dict.fromkeys(NOT_HERE, refuse)
 
     async def _tell_systemd(self) -> None:
         # From a copy, since the leader needs the variables, too.
-        await Supervisor.of(dict(os.environ)).serve(lambda: f"standing by: {self._leader or 'nobody'} leads")
+        await Supervisor.of(dict(os.environ)).serve(lambda: f"standing by: {self._leader or 'no process'} leads")
 
 
 def _health() -> list[APIRouter]:
@@ -172,7 +172,7 @@ async def _attempted(lead: Lead) -> bool:
         lead.leader = error.owner
         return False
     except TimeoutError as error:
-        raise StoreUnavailable(f"the database does not answer within {PATIENCE_SECONDS:.0f} s") from error
+        raise StoreUnavailable(f"the database did not answer within {PATIENCE_SECONDS:.0f} s") from error
 
 
 def _import(platforms: set[str]) -> None:

@@ -60,7 +60,7 @@ class Supervisor:
             self._tell("READY=1")
 
     def stopping(self) -> None:
-        self._tell("STOPPING=1", "STATUS=stopping: answers pause and go on at the next start")
+        self._tell("STOPPING=1", "STATUS=stopping: answers pause and continue at the next start")
 
     def _tell(self, *lines: str) -> None:
         if not self._address:
@@ -69,4 +69,4 @@ class Supervisor:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as to:
                 to.sendto("\n".join(lines).encode(), self._address)
         except OSError as error:
-            log.debug("systemd was not told %s: %s", lines[0], error)
+            log.debug("could not notify systemd of %s: %s", lines[0], error)

@@ -72,7 +72,7 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
     logs.configure(settings.log.level, settings.log.format, redact)
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     if not settings.workers.enabled:
-        return logs.complain("workers.enabled is not set, so that no gateway orders work here", CONFIG_ERROR)
+        return logs.complain("workers.enabled is not set, so no gateway sends work here", CONFIG_ERROR)
     try:
         from bot.workers.queue import Queue
     except ImportError as error:
@@ -87,9 +87,7 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
         return logs.complain(error, FAILURE)
     except DataDirInUse as error:
         who = f"process {error.pid}" if error.pid else "another process"
-        return logs.complain(
-            f"{who} is the worker {name!r} of this data_dir: give this one another --name", CONFIG_ERROR
-        )
+        return logs.complain(f"{who} is the worker {name!r} of this data_dir: use another --name", CONFIG_ERROR)
     except StoreError as error:
         return logs.complain(redact(str(error)), FAILURE)
 
@@ -300,7 +298,7 @@ class Worker:
         self._tasks.spawn("config", self._reloader.serve())
         working = asyncio.create_task(queue.work(jobs.work, self._presence), name="jobs")
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
-        log.info("ready to work on %d run(s) at once", self._settings.limits.concurrent_runs)
+        log.info("ready to execute %d run(s) at once", self._settings.limits.concurrent_runs)
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if working.done():
@@ -326,7 +324,7 @@ class Worker:
         settings = self._settings
         if not (settings.data_dir / SHARED).exists():
             log.warning(
-                "no gateway ever ran on %s: files that people send are not found here, and those made here are not "
+                "no gateway has ever run on %s: uploaded files are not found here, and files made here are not "
                 "delivered; share the gateway's files with this worker (docs/scaling.md)",
                 settings.data_dir,
             )

@@ -60,20 +60,20 @@ Untranscribed = Literal[
 ]  # fmt: skip
 """Reasons; each has a sentence for people (bot/texts) and a clause for the model."""
 CLAUSES: Mapping[Untranscribed, str] = {
-    "off": "nobody could listen to it: no transcription service is configured",
-    "too_long": "nobody listened to it: it is longer than is allowed",
-    "too_large": "nobody listened to it: it is larger than is allowed",
-    "gone": "nobody could listen to it: the file is no longer there",
-    "format": "nobody could listen to it: the transcription service did not accept the recording",
-    "key": "nobody could listen to it: the transcription service refused the API key",
-    "model": "nobody could listen to it: the transcription service does not know the configured model",
-    "quota": "nobody could listen to it: the account at the transcription service has no credit left",
-    "busy": "nobody could listen to it: the transcription service takes no more requests at the moment",
-    "timeout": "nobody could listen to it: the transcription service did not answer in time",
-    "unavailable": "nobody could listen to it: the transcription service cannot be reached",
-    "garbage": "nobody could listen to it: the transcription service answered something unreadable",
+    "off": "it could not be transcribed: no transcription service is configured",
+    "too_long": "it was not transcribed: it is longer than allowed",
+    "too_large": "it was not transcribed: it is larger than allowed",
+    "gone": "it could not be transcribed: the file is no longer there",
+    "format": "it could not be transcribed: the transcription service did not accept the recording",
+    "key": "it could not be transcribed: the transcription service refused the API key",
+    "model": "it could not be transcribed: the transcription service does not know the configured model",
+    "quota": "it could not be transcribed: the account at the transcription service has no credit left",
+    "busy": "it could not be transcribed: the transcription service accepts no more requests at the moment",
+    "timeout": "it could not be transcribed: the transcription service did not answer in time",
+    "unavailable": "it could not be transcribed: the transcription service cannot be reached",
+    "garbage": "it could not be transcribed: the transcription service sent an unreadable answer",
     "silent": "no words were heard in it",
-    "failed": "nobody could listen to it: something went wrong, which the log tells",
+    "failed": "it could not be transcribed: something went wrong; the log has details",
 }
 """The reasons as worded for the model."""
 

@@ -84,7 +84,7 @@ class TranscriptionService:
                 wait = PAUSE * 2 ** (attempt - 1) if busy.wait is None else busy.wait
                 if attempt == TRIES or wait > self._settings.timeout:
                     raise TranscriptionError(busy.reason, str(busy)) from None
-                log.info("the transcription service: %s; again in %.1f s", busy, wait)
+                log.info("the transcription service: %s; retrying in %.1f s", busy, wait)
                 await self._clock.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -169,7 +169,7 @@ def _transcript(body: bytes) -> Transcript:
     answer = _object(body)
     text = answer.get("text")
     if not isinstance(text, str):
-        raise _Busy("garbage", "the answer holds no text")
+        raise _Busy("garbage", "the answer contains no text")
     usage = answer.get("usage")
     counted = usage.get("seconds") if isinstance(usage, dict) else None
     seconds = counted if counted is not None else answer.get("duration")

@@ -186,7 +186,7 @@ class Recoder:
         except SandboxError as error:
             log.warning("a voice message was not converted: %s %s", error, error.hint)
             return None
-        why = "there is no ffmpeg" if done.exit_code == 127 else f"ffmpeg ended with {done.exit_code}"
+        why = "ffmpeg is missing" if done.exit_code == 127 else f"ffmpeg ended with {done.exit_code}"
         log.info("a voice message was not converted: %s", why)
         return None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.flow.gateway import Process, World
     from tests.simulators.postgres import PostgresServer
 
-READY = "ready to work on"
+READY = "ready to execute"
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
 

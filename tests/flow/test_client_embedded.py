@@ -71,7 +71,7 @@ async def test_a_gateway_that_cannot_start_says_what_to_change(broken: Path) -> 
     with pytest.raises(NotStarted, match="shutdown_grace_seconds"):
         async with EmbeddedClient(broken):
             pass
-    with pytest.raises(NotStarted, match="small letters"):
+    with pytest.raises(NotStarted, match="lower-case letters"):
         async with EmbeddedClient(name="Nightly Report"):
             pass
 

@@ -156,7 +156,7 @@ async def test_a_standby_says_what_it_is_and_holds_no_connection(pair: Pair) -> 
         assert f"{first} leads" in stands_by
         assert (await pair.second.command("status", "--check"))[0] == 0
         assert f"{first} leads" in (await pair.second.command("doctor"))[1]
-        assert "give the command where" in (await pair.second.command("access", "list"))[1]
+        assert "run the command where" in (await pair.second.command("access", "list"))[1]
         assert await _get(pair.second, "healthz") == (200, "ok\n")
         assert await _get(pair.second, "readyz") == (503, "standby\n")
         assert await _get(pair.first, "readyz") == (200, "ok\n")
@@ -253,7 +253,7 @@ async def test_a_leader_without_its_database_stops_before_another_one_begins(
                 await asyncio.sleep(1.0)
                 began = time.monotonic()
                 relay.fall_silent() if silent else relay.cut()
-                await first.wait_for_log("nothing is received while this process does not lead", LEASE_SECONDS + 5)
+                await first.wait_for_log("receiving is paused while this process does not lead", LEASE_SECONDS + 5)
                 alone = time.monotonic()
                 took = await pair.polled_after(alone, SILENT) + alone - began
                 told("silence" if silent else "a cut", took)
@@ -277,7 +277,7 @@ async def test_a_server_that_restarts_leaves_one_leader(pair: Pair, postgres: Po
             await asyncio.sleep(1.0)
             began = time.monotonic()
             postgres.stop()
-            await pair.first.wait_for_log("nothing is received while this process does not lead", 5)
+            await pair.first.wait_for_log("receiving is paused while this process does not lead", 5)
             postgres.start()
             told("a restart of PostgreSQL", await pair.polled_after(time.monotonic(), 15) + time.monotonic() - began)
             await asyncio.sleep(3.0)
@@ -297,7 +297,7 @@ async def test_a_single_process_goes_on_when_its_server_restarts(world: World, p
         async with pair.talking():
             await asyncio.sleep(1.0)
             postgres.stop()
-            await alone.wait_for_log("nothing is received while this process does not lead", 5)
+            await alone.wait_for_log("receiving is paused while this process does not lead", 5)
             postgres.start()
             await alone.wait_for_log("receiving again", 20)
             await asyncio.sleep(2.0)

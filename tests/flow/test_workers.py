@@ -44,7 +44,7 @@ async def test_an_answer_grows_and_is_delivered(cluster: Cluster) -> None:
         await world.telegram.wait_idle(ALICE)
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
         assert "Traceback" not in world.log
-        assert not any("no gateway ever ran" in worker.log for worker in cluster.workers.values())
+        assert not any("no gateway has ever run" in worker.log for worker in cluster.workers.values())
 
 
 async def test_gateway_and_worker_give_memory_back_when_they_rest(cluster: Cluster) -> None:

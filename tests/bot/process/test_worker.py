@@ -57,7 +57,7 @@ def test_a_second_worker_of_a_name_is_refused(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 78, done.stderr
-    assert "is the worker 'a/b' of this data_dir: give this one another --name" in done.stderr
+    assert "is the worker 'a/b' of this data_dir: use another --name" in done.stderr
 
 
 @pytest.mark.postgres
@@ -77,7 +77,7 @@ def test_a_stop_ends_without_a_server(tmp_path: Path, postgres: PostgresServer) 
             postgres.stop()
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(15) == 1
-            assert "no gateway ever ran" in log.read_text()
+            assert "no gateway has ever run" in log.read_text()
         finally:
             worker.kill()
             postgres.start()

@@ -177,7 +177,7 @@ async def test_the_agent_and_the_person_are_told_what_was_not_understood(tmp_pat
         (text,) = c.texts()
         assert text == f"echo: and?\n\n{EN.voice_problem['too_long'].format(limit='5')}"
         notes = [file.voice.note for file in inputs(c)[0].files if file.voice is not None]
-        assert notes == ["nobody listened to it: it is longer than is allowed"] * 2
+        assert notes == ["it was not transcribed: it is longer than allowed"] * 2
 
 
 async def test_retry_listens_again_to_what_was_not_understood_only(tmp_path: Path) -> None:
