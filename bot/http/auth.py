@@ -163,7 +163,7 @@ class Gatekeeper:
         if row is None:
             if not self._sign_ins.passes(request.client.host if request.client is not None else ""):
                 raise _too_many()
-            raise HttpProblem(401, "bad_token", "the token is not known, or not any more", _BEARER)
+            raise HttpProblem(401, "bad_token", "the token is unknown, or no longer valid", _BEARER)
         await self.signins.note_use(row)
         return Caller(
             person=row.person,
@@ -183,7 +183,7 @@ class Gatekeeper:
         if request.method not in SAFE:
             self.check_site(request)
             if not hmac.compare_digest(request.headers.get(CSRF_HEADER, "").encode(), csrf.encode()):
-                raise HttpProblem(403, "csrf", f"send the page's own {CSRF_HEADER} along: reload the page")
+                raise HttpProblem(403, "csrf", f"the page's {CSRF_HEADER} is wrong or missing: reload the page")
         return Caller(
             person=row.person,
             scopes=self.signins.scopes(row),
@@ -221,7 +221,7 @@ def not_signed_in() -> HttpProblem:
 
 def signed_out() -> HttpProblem:
     """The problem of a client that waits while its session or token ends."""
-    return HttpProblem(401, "not_signed_in", "the session or token is not good any more", _BEARER)
+    return HttpProblem(401, "not_signed_in", "the session or token is no longer valid", _BEARER)
 
 
 def _foreign() -> HttpProblem:

@@ -94,7 +94,7 @@ class Press(_Body):
 def file_of_answer(path: Path, name: str, mime_type: str) -> FileResponse:
     """A file that the agent made, if it is still kept. Raises HttpProblem."""
     if not path.is_file():
-        raise not_found("the file is not kept any more")
+        raise not_found("the file is no longer kept")
     inline = mime_type in SHOWN_INLINE
     return FileResponse(
         path,

@@ -67,7 +67,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._counted = self.addresses.counted(self.client[0]) if self.client is not None else None
         if self._counted is not None and not self.addresses.add(self._counted):
-            log.warning("%s has %d connections, and gets no more", self._counted, MOST_OF_ADDRESS)
+            log.warning("%s has %d connections, which is the limit", self._counted, MOST_OF_ADDRESS)
             transport.abort()
             return
         self._wait()

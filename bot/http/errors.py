@@ -38,7 +38,7 @@ class ErrorAnswer(BaseModel):
 
 ANY_ERROR: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorAnswer, "description": "What is wrong with the request"},
-    "5XX": {"model": ErrorAnswer, "description": "Why it cannot be answered now"},
+    "5XX": {"model": ErrorAnswer, "description": "Why it cannot be served now"},
 }
 """The errors in OpenAPI's description, the same for every route."""
 PLAIN = {"content": {"text/plain": {"schema": {"type": "string"}}}}

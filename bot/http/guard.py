@@ -73,7 +73,7 @@ class Guard:
         most = self._most(scope["method"], f"{inner}/")
         answer = self._with_headers(send, scope["app"].state.gatekeeper)
         if not self._is_ours(headers.get("host", "")):
-            text = "this service does not go by that name: open it as http.url says, or on 127.0.0.1"
+            text = "this service does not serve that host name: open it at http.url, or on 127.0.0.1"
             return await error_response(421, "unknown_host", text)(scope, receive, answer)
         if most > MOST_BODY and (problem := await _unknown(scope)) is not None:
             return await answer_to(problem)(scope, receive, answer)
@@ -129,7 +129,7 @@ class _Body:
             self._left -= len(message.get("body", b""))
             if self._left < 0:
                 # FastAPI turns other errors of reading a body into that of a malformed body.
-                raise HTTPException(413, f"a request has at most {self._most} bytes here")
+                raise HTTPException(413, f"a request may have at most {self._most} bytes here")
         return message
 
 
@@ -142,7 +142,7 @@ async def _unknown(scope: Scope) -> HttpProblem | StoreError | None:
 
 
 def _too_large(most: int) -> ASGIApp:
-    return error_response(413, "too_large", f"a request has at most {most} bytes here")
+    return error_response(413, "too_large", f"a request may have at most {most} bytes here")
 
 
 def _names(settings: HttpSettings) -> frozenset[str]:

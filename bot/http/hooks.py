@@ -58,7 +58,7 @@ MOST_FIELDS = 200
 """Fields of a form."""
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 UNVERIFIED = (
-    f"there is no such hook, or it has another secret, or is called in another way: it wants {ID} (1 to 100 letters, "
+    f"there is no such hook, or the secret or form of the call is wrong: it expects {ID} (1 to 100 letters, "
     f"digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}; with `signature: github` {GITHUBS}; with "
     "`signature: header` the secret in its header"
 )
@@ -106,7 +106,7 @@ def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime
     if not any(fits):
         raise refused()
     if abs(now.timestamp() - int(stamp)) > TOLERANCE.total_seconds():
-        raise refused(f"{TIMESTAMP} is more than {TOLERANCE.total_seconds() / 60:.0f} minutes off: sign anew")
+        raise refused(f"{TIMESTAMP} is more than {TOLERANCE.total_seconds() / 60:.0f} minutes off: sign again")
     return Delivery(delivery, body)
 
 
@@ -154,7 +154,7 @@ def text_of(body: bytes, content_type: str) -> str:
         told = body.decode("utf-8-sig")
         text = _json_text(told) if kind == JSON else _form_text(told) if kind == FORM else told
     except (UnicodeDecodeError, ValueError, RecursionError):
-        raise HttpProblem(400, "unreadable", "the body is not what its Content-Type says, or not UTF-8") from None
+        raise HttpProblem(400, "unreadable", "the body does not match its Content-Type, or is not UTF-8") from None
     if not text.strip():
         raise HttpProblem(400, "empty", "the body has no text")
     return text
@@ -198,7 +198,7 @@ class HookService:
             return await tool.put(hook.chat, text, f"hook:{name}:{delivery.id}")
         except Unsendable as error:
             log.warning("webhook %s: %s", name, error)
-            raise HttpProblem(409, "not_sendable", "it cannot be said in the hook's chat; the log says why") from error
+            raise HttpProblem(409, "not_sendable", "it cannot be posted in the hook's chat; see the log") from error
 
     async def _ask(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> bool:
         event = await self._event(name, hook, prompt, delivery, text)
@@ -218,8 +218,8 @@ class HookService:
         if address is not None and parts.settings().names_group(account, address.chat):
             address = replace(address, kind="group")
         if address is None or (address.kind == "dm" and row is None):
-            log.warning("webhook %s: nobody has talked with the bot in %s yet", name, hook.chat)
-            raise HttpProblem(409, "no_chat", "nobody has talked with the bot in the hook's chat yet: write there once")
+            log.warning("webhook %s: no one has written to the bot in %s yet", name, hook.chat)
+            raise HttpProblem(409, "no_chat", "no one has written to the bot in the hook's chat yet: write there once")
         sender = Sender(id=hook_sender(name), display_name=name)
         if address.kind == "dm":
             sender = Sender(id=native_on(account, row.owner), display_name=name)
@@ -243,7 +243,7 @@ def hooks_router(parts: HttpParts) -> APIRouter:
     tries = FloodGate(parts.clock, TRIES_PER_MINUTE, TRIES_AT_ONCE)
     deliveries = FloodGate(parts.clock, PER_MINUTE, AT_ONCE)
 
-    @router.post("/hooks/{name}", status_code=202, summary="A signed call of a program")
+    @router.post("/hooks/{name}", status_code=202, summary="Receives a signed call")
     async def hook(name: str, request: Request) -> JSONResponse:
         body = await _body(request)
         known = parts.settings().http.hooks.get(name)
@@ -259,7 +259,7 @@ def hooks_router(parts: HttpParts) -> APIRouter:
             raise _too_many()
         text = text_of(body, request.headers.get("content-type", ""))
         fresh = await service.take(name, known, delivery, text)
-        log.info("webhook %s: delivery %s %s", name, delivery.id, "accepted" if fresh else "was known already")
+        log.info("webhook %s: delivery %s %s", name, delivery.id, "accepted" if fresh else "already known")
         return JSONResponse({"accepted": True, "duplicate": not fresh}, 202)
 
     return router
@@ -270,7 +270,7 @@ async def _body(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_BODY:
-            raise HttpProblem(413, "too_large", f"a body has at most {LARGEST_BODY} bytes")
+            raise HttpProblem(413, "too_large", f"a body may have at most {LARGEST_BODY} bytes")
     return bytes(body)
 
 

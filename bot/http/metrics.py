@@ -68,9 +68,9 @@ def metrics_router(figures: Callable[[], Awaitable[Collector]], settings: HttpSe
     )
     async def metrics(authorization: Annotated[str, Header()] = "") -> Response:
         if token is None and settings.is_exposed:
-            return PlainTextResponse("set http.metrics_token, and ask with it\n", 403)
+            return PlainTextResponse("set http.metrics_token, and send it\n", 403)
         if token is not None and not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
-            return PlainTextResponse("ask with the token of http.metrics_token\n", 401, {"WWW-Authenticate": "Bearer"})
+            return PlainTextResponse("send the token of http.metrics_token\n", 401, {"WWW-Authenticate": "Bearer"})
         registry = CollectorRegistry()
         registry.register(await figures())
         ProcessCollector(registry=registry)
@@ -104,22 +104,22 @@ class AtWork(Collector):
     def collect(self) -> Iterator[Metric]:
         yield _gauge("info", "Always 1; the version is a label.", {(self.version,): 1}, "version")
         conditions = {(str(each.part), each.name): float(each.healthy) for each in self.health.conditions()}
-        yield _gauge("well", "1 where a part works, 0 where it does not.", conditions, "part", "name")
+        yield _gauge("well", "1 if a part works, 0 if it does not.", conditions, "part", "name")
         if (free := self.health.disk_free()) is not None:
-            yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", {(): free})
+            yield _gauge("disk_free_bytes", "Free space on the disk of data_dir.", {(): free})
         yield _gauge("sandbox", "1; provider and state are labels.", {(self.sandbox.provider, self.sandbox.state): 1},
                      "provider", "state")  # fmt: skip
         troubles = {(): len(self.sandbox.troubles)}
-        yield _gauge("sandbox_troubles", "Parts of the sandbox that do not work, as servers that are away.", troubles)
+        yield _gauge("sandbox_troubles", "Parts of the sandbox that do not work, such as lost servers.", troubles)
         servers = {(each.name,): float(each.state == "ready") for each in self.servers}
-        yield _gauge("mcp_server_up", "1 where a server of tools is connected.", servers, "server")
-        yield _gauge("runs_active", "Answers at work.", {(): self.running})
-        yield _counter("model_calls", "Calls by how they went: answered, or the kind of failure; each try counts.",
+        yield _gauge("mcp_server_up", "1 if an MCP server is connected.", servers, "server")
+        yield _gauge("runs_active", "Active runs.", {(): self.running})
+        yield _counter("model_calls", "Calls by outcome: answered, or the kind of failure; each try counts.",
                        self.models.calls, "model", "outcome")  # fmt: skip
-        yield _counter("tokens", "As providers counted them: input, cached (a part of it), output.",
+        yield _counter("tokens", "Tokens as counted by providers: input, cached (a part of it), output.",
                        self.totals.tokens, "model", "kind")  # fmt: skip
         costs = {label: nano / NANO for label, nano in self.totals.costs.items()}
-        yield _counter("cost", "Of models that have a price, in its currency.", costs, "model", "currency")
+        yield _counter("cost", "Cost of models that have a price, in its currency.", costs, "model", "currency")
 
 
 class Figures(Collector):
@@ -154,56 +154,56 @@ class Figures(Collector):
 
     def _of_workers(self) -> Iterator[Metric]:
         workers = self._watched.status.asked.workers()
-        yield _gauge("worker_up", "1 where a worker gives signs of life.", {(w.name,): float(w.alive) for w in workers},
+        yield _gauge("worker_up", "1 if a worker is alive.", {(w.name,): float(w.alive) for w in workers},
                      "worker")  # fmt: skip
         running = {(each.name,): each.facts.running for each in workers}
-        yield _gauge("worker_runs_active", "Answers at work there.", running, "worker")
+        yield _gauge("worker_runs_active", "Active runs on the worker.", running, "worker")
 
     def _of_connections(self) -> Iterator[Metric]:
         found = self._watched.status.health.connections()
         up = {tuple(self._account(c.account)): float(c.state is ConnectionState.CONNECTED) for c in found}
-        yield _gauge("connection_up", "1 where the account receives.", up, "account", "platform")
+        yield _gauge("connection_up", "1 if the account receives.", up, "account", "platform")
         silence = {tuple(self._account(c.account)): c.silence for c in found if c.silence is not None}
-        yield _gauge("connection_silence_seconds", "Since the platform's last sign of life.", silence,
+        yield _gauge("connection_silence_seconds", "Time since the platform's last sign of life.", silence,
                      "account", "platform")  # fmt: skip
         reconnects = {tuple(self._account(c.account)): c.reconnects for c in found}
-        yield _counter("reconnects", "Times that a connection was made anew.", reconnects, "account", "platform")
+        yield _counter("reconnects", "Reconnects of an account.", reconnects, "account", "platform")
 
     def _of_inbound(self) -> Iterator[Metric]:
         asked = self._watched.status.asked
         events = {(*self._account(account), outcome): n for (account, outcome), n in self._watched.bus.counts.items()}
-        yield _counter("inbound_events", "Events by what became of them: accepted, duplicate, passed_by, unreadable.",
+        yield _counter("inbound_events", "Events by outcome: accepted, duplicate, passed_by, unreadable.",
                        events, "account", "platform", "outcome")  # fmt: skip
-        yield _gauge("queue_messages", "Messages that wait for their turn.", {(): asked.waiting()})
-        yield _gauge("pairings_waiting", "Persons who wait to be let in.", {(): asked.pairings()})
+        yield _gauge("queue_messages", "Messages that are queued.", {(): asked.waiting()})
+        yield _gauge("pairings_waiting", "People waiting for access.", {(): asked.pairings()})
         if self._stored is not None:
-            yield _gauge("queue_age_seconds", "Since the oldest message came that no run has begun to answer.",
+            yield _gauge("queue_age_seconds", "Age of the oldest message for which no run has begun.",
                          {(): self._stored.queue_age})  # fmt: skip
             spent = {(each.key,): each.share for each in self._stored.budgets}
-            yield _gauge("budget_spent_ratio", "Of a day's budget of all together, 1 when used up.", spent, "budget")
+            yield _gauge("budget_spent_ratio", "Used share of a shared daily budget, 1 when used up.", spent, "budget")
 
     def _of_runs(self) -> Iterator[Metric]:
         runs, counts = self._watched.runs, self._watched.runs.active.counts
-        yield _gauge("runs_without_slot", "Of these, those that wait for one of limits.concurrent_runs.",
+        yield _gauge("runs_without_slot", "Active runs waiting for one of limits.concurrent_runs.",
                      {(): runs.waiting})  # fmt: skip
-        yield _gauge("approvals_waiting", "Tool calls that wait for a person's decision.",
+        yield _gauge("approvals_waiting", "Tool calls waiting for a person's decision.",
                      {(): self._watched.status.approvals})  # fmt: skip
         endings = {(*self._account(account), state): n for (account, state), n in counts.endings.items()}
-        yield _counter("runs", "Answers that ended, by how.", endings, "account", "platform", "ending")
-        yield _histogram("first_words_seconds", "From a run's beginning to its first words.", {(): counts.first_words})
-        yield _histogram("slot_wait_seconds", "That runs waited for a free slot.", {(): counts.slot_waits})
+        yield _counter("runs", "Answers that ended, by ending.", endings, "account", "platform", "ending")
+        yield _histogram("first_words_seconds", "Time from a run's start to its first words.", {(): counts.first_words})
+        yield _histogram("slot_wait_seconds", "Time that runs waited for a free slot.", {(): counts.slot_waits})
         yield _counter("tool_calls", "Tool calls that ended.", counts.tools, "tool", "outcome")
 
     def _of_delivery(self, accounts: tuple[AccountSnapshot, ...]) -> Iterator[Metric]:
         calls = {(*self._account(each.account), outcome): n for each in accounts for outcome, n in each.calls.items()}
-        yield _counter("api_calls", "Calls to platforms by how they went: done, limited (429), unknown, refused.",
+        yield _counter("api_calls", "Calls to platforms by outcome: done, limited (429), unknown, refused.",
                        calls, "account", "platform", "outcome")  # fmt: skip
         waiting = {tuple(self._account(each.account)): each.waiting_finals for each in accounts}
-        yield _gauge("finals_waiting", "Finished answers that are not wholly shown.", waiting, "account", "platform")
+        yield _gauge("finals_waiting", "Finished answers that are not fully shown.", waiting, "account", "platform")
         oldest = {tuple(self._account(each.account)): each.oldest_wait for each in accounts}
-        yield _gauge("finals_oldest_seconds", "That the oldest of them has waited.", oldest, "account", "platform")
+        yield _gauge("finals_oldest_seconds", "Time that the oldest of them has waited.", oldest, "account", "platform")
         waits = {tuple(self._account(each.account)): each.waits for each in accounts}
-        yield _histogram("final_wait_seconds", "From an answer's end until it was wholly shown, or given up.", waits,
+        yield _histogram("final_wait_seconds", "From an answer's end until it was fully shown, or given up.", waits,
                          "account", "platform")  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def signing_router(parts: HttpParts, pages: Pages) -> APIRouter:
         if cookie is None and is_visit(request):
             return pages.html(request, "signin.html", note="sign_in_used", status=410)
         if cookie is None:
-            raise HttpProblem(410, "link_over", "this link was used already, or is too old; ask for another one")
+            raise HttpProblem(410, "link_over", "this link was already used or has expired; request another one")
         root = request.scope.get("root_path", "")
         answer = RedirectResponse(f"{root}/", 303)
         answer.set_cookie(
@@ -63,7 +63,7 @@ def signing_router(parts: HttpParts, pages: Pages) -> APIRouter:
     async def sign_out(request: Request, caller: SignedIn, everywhere: bool = False) -> Response:
         """End this session; with `everywhere` all sessions and tokens of the person."""
         if caller.is_program:
-            raise HttpProblem(403, "not_a_session", "a token is ended with antler token revoke")
+            raise HttpProblem(403, "not_a_session", "revoke a token with antler token revoke")
         if everywhere:
             await signins.sign_out_everywhere(caller.person)
         else:

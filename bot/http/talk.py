@@ -85,7 +85,7 @@ class Talk:
         """The id of one of the caller's conversations, which begins with its first message. name: up to 64 letters,
         digits, dots, dashes and underscores; "" for one that is certainly new. Raises HttpProblem."""
         if name and not CHAT_NAME.fullmatch(name):
-            raise HttpProblem(422, "invalid", "the name of a conversation has letters, digits, dots and dashes")
+            raise HttpProblem(422, "invalid", "the name of a conversation consists of letters, digits, dots and dashes")
         return chat_of(caller.person, name or secrets.token_hex(12))
 
     def require(self, caller: Caller, chat: str) -> str:
@@ -137,10 +137,10 @@ class Talk:
         """
         self.require(caller, chat)
         if not CLIENT_ID.fullmatch(client_id):
-            raise HttpProblem(422, "invalid", "client_id has 1 to 100 printable characters and no space")
+            raise HttpProblem(422, "invalid", "client_id must have 1 to 100 printable characters and no space")
         if len(text) > LONGEST_TEXT:
             raise HttpProblem(
-                413, "too_long", f"a message has at most {LONGEST_TEXT} characters; attach a file instead"
+                413, "too_long", f"a message may have at most {LONGEST_TEXT} characters; attach a file instead"
             )
         if not text.strip() and not attachments:
             raise HttpProblem(422, "empty", "the message is empty")
@@ -169,7 +169,7 @@ class Talk:
         """Press a button of a message. data: the button's. client_id: as for a message. Raises HttpProblem."""
         self.require(caller, chat)
         if not CLIENT_ID.fullmatch(client_id) or len(data) > LONGEST_CLIENT_ID:
-            raise HttpProblem(422, "invalid", "client_id or data is not as it should be")
+            raise HttpProblem(422, "invalid", "client_id or data is invalid")
         try:
             await self._channel().press(chat, message_id, data, self._sender(caller, locale), client_id)
         except NotCommitted as error:
@@ -199,7 +199,7 @@ class Talk:
     ) -> Attachment:
         """Store a file for a message that is posted next. voice: it is a voice message. Raises HttpProblem."""
         if voice and not mime_type.startswith("audio/"):
-            raise HttpProblem(422, "invalid", "a voice message is of a type such as audio/webm or audio/mp4")
+            raise HttpProblem(422, "invalid", "a voice message must be of a type such as audio/webm or audio/mp4")
         allowance, suffix = self._allowance(caller.person), os.path.splitext(name)[1]
         upload_id = secrets.token_hex(16) + (suffix if UPLOAD_ID.fullmatch("0" * 32 + suffix) else "")
         folder = self._users / uploads_folder(caller.person)
@@ -379,7 +379,7 @@ class Talk:
     def _channel(self) -> HttpChannel:
         channel = self._channel_of(self.account)
         if not isinstance(channel, HttpChannel):
-            raise HttpProblem(503, "starting", "the service has just begun, or is about to end; try again")
+            raise HttpProblem(503, "starting", "the service is starting or stopping; try again")
         return channel
 
 
@@ -407,9 +407,9 @@ def too_much(over: Exceeded, limit: int) -> HttpProblem:
     """The problem of a file that exceeds a limit in bytes."""
     most = f"{limit / MEGABYTE:g} MB"
     if over == "person_quota":
-        text = f"at most {most} of files are taken of a person within 24 hours"
+        text = f"at most {most} of files are accepted from a person within 24 hours"
         return HttpProblem(429, "upload_quota", text, {"Retry-After": "3600"})
-    return HttpProblem(413, "too_large", f"a file has at most {most} here")
+    return HttpProblem(413, "too_large", f"a file may have at most {most} here")
 
 
 def _unstored() -> HttpProblem:

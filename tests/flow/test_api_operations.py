@@ -251,13 +251,13 @@ SERVED: dict[str, Callable[[Here], Awaitable[None]]] = {
 }
 YEARLY = "0 0 1 1 *"
 REFUSED: dict[str, tuple[Callable[[Here], Awaitable[Any]], str]] = {
-    "assistants.create": (lambda here: here.client.assistants.create(AGENT, name="more"), "folder of agents"),
-    "assistants.update": (lambda here: here.client.assistants.update(AGENT, name="more"), "folder of agents"),
-    "assistants.delete": (lambda here: here.client.assistants.delete(AGENT), "folder of agents"),
-    "assistants.set_latest": (lambda here: here.client.assistants.set_latest(AGENT, 1), "folder of agents"),
+    "assistants.create": (lambda here: here.client.assistants.create(AGENT, name="more"), "agents folder"),
+    "assistants.update": (lambda here: here.client.assistants.update(AGENT, name="more"), "agents folder"),
+    "assistants.delete": (lambda here: here.client.assistants.delete(AGENT), "agents folder"),
+    "assistants.set_latest": (lambda here: here.client.assistants.set_latest(AGENT, 1), "agents folder"),
     "threads.stream": (stream_of_a_thread, "belongs to a run"),
     "threads.join_stream": (join_stream_of_a_thread, "belongs to a run"),
-    "runs.create_batch": (create_batch, "by itself"),
+    "runs.create_batch": (create_batch, "separately"),
     "runs.delete": (lambda here: here.client.runs.delete(here.thread_id, here.run_id), "with its thread"),
     "crons.create": (lambda here: here.client.crons.create(AGENT, schedule=YEARLY), "/api/schedules"),
     "crons.create_for_thread": (

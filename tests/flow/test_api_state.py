@@ -105,10 +105,10 @@ async def test_a_call_and_its_result_go_together(client: LangGraphClient) -> Non
     [
         ({"messages": [{"type": "remove", "id": "nobody's"}]}, {}, "no message with the id"),
         ({"messages": [{"type": "remove"}]}, {}, "id of the message"),
-        ({"messages": [{"type": "tool", "tool_call_id": "x", "content": "x"}]}, {}, "agent's own"),
-        ({"messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]}]}, {}, "agent's own"),
+        ({"messages": [{"type": "tool", "tool_call_id": "x", "content": "x"}]}, {}, "belong to the agent"),
+        ({"messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]}]}, {}, "belong to the agent"),
         ({"messages": [{"role": "user", "content": " "}]}, {}, "empty"),
-        ({"messages": [{"role": "king", "content": "x"}]}, {}, "role is one of"),
+        ({"messages": [{"role": "king", "content": "x"}]}, {}, "role must be one of"),
         ({"messages": [{"role": "user", "content": "x"}], "todos": []}, {}, "only messages"),
         ({}, {}, "is missing"),
         (None, {}, "is missing"),
@@ -130,7 +130,7 @@ async def test_nothing_is_written_while_a_run_works_or_waits(api: Api, client: L
     run = await client.runs.create(thread_id, AGENT, input=said("!pause writing"))
     await api.world.model.wait_for_pause("writing")
     assert (await client.threads.get_state(thread_id))["next"] == ["model"]
-    with pytest.raises(ConflictError, match="works or waits"):
+    with pytest.raises(ConflictError, match="active or waiting"):
         await client.threads.update_state(thread_id, note)
     await api.world.model.release("writing")
     await client.runs.join(thread_id, run["run_id"])

@@ -311,7 +311,7 @@ async def test_after_kill_9_in_mid_stream_the_answer_comes_once(place: Place, aw
 async def test_who_is_not_let_in_is_told(place: Place) -> None:
     api = place.served
     async with Client(api.url, "ant_0123abcd_nonsense") as stranger:
-        with pytest.raises(NotSignedIn, match="the token is not known"):
+        with pytest.raises(NotSignedIn, match="the token is unknown"):
             await stranger.ask("hello")
     async with Client(api.url, await api.token("reader", "read")) as reader:
         with pytest.raises(NotAllowed) as refused:

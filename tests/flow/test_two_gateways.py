@@ -152,10 +152,10 @@ async def test_a_standby_says_what_it_is_and_holds_no_connection(pair: Pair) -> 
         leads, stands_by = await pair.status(pair.first), await pair.status(pair.second)
         assert f"gateway: leads as {leads.partition('leads as ')[2].partition(':')[0]}{first}; standing by: " in leads
         assert second in leads
-        assert "gateway: stands by; " in stands_by
-        assert f"{first} leads" in stands_by
+        assert "gateway: stands by; leader: " in stands_by
+        assert f"{first}\n" in stands_by
         assert (await pair.second.command("status", "--check"))[0] == 0
-        assert f"{first} leads" in (await pair.second.command("doctor"))[1]
+        assert f"{first}\n" in (await pair.second.command("doctor"))[1]
         assert "run the command where" in (await pair.second.command("access", "list"))[1]
         assert await _get(pair.second, "healthz") == (200, "ok\n")
         assert await _get(pair.second, "readyz") == (503, "standby\n")

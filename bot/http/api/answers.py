@@ -65,9 +65,9 @@ class Answer:
             kind = "server_error" if status >= 500 else "invalid_request_error"
             return HttpProblem(status, self.problem.code, self.problem.message, type=kind, param=None)
         if self.row.state is RunState.INTERRUPTED:
-            return HttpProblem(409, "stopped", "the run was stopped before its end", type="server_error", param=None)
+            return HttpProblem(409, "stopped", "the run was stopped before it ended", type="server_error", param=None)
         if self.waits and self.thread.temporary:
-            text = "the agent asks for leave to make a call: continue a thread (thread_id), where that can be answered"
+            text = "the agent asks for approval of a call: continue a thread (thread_id), where it can be answered"
             return HttpProblem(409, "approval_required", text, type="invalid_request_error", param=None)
         return None
 
@@ -78,7 +78,7 @@ def asks(interrupt: dict[str, Any]) -> str:
     options = ", ".join(value["options"])
     about = f" because {value['reason']}" if value["reason"] else ""
     return (
-        f"`{value['tool']}` waits for leave{about}:\n\n```\n{value['arguments']}\n```\n\nAnswer with one of: {options}"
+        f"`{value['tool']}` needs approval{about}:\n\n```\n{value['arguments']}\n```\n\nAnswer with one of: {options}"
     )
 
 
@@ -94,7 +94,7 @@ class Answers:
         """The agent that a client names as its model. Raises HttpProblem."""
         if model not in self.parts.agents.definitions:
             known = ", ".join(self.parts.agents.definitions)
-            text = f"there is no model {model[:100]!r}; there are: {known}"
+            text = f"there is no model {model[:100]!r}; available: {known}"
             raise HttpProblem(404, "model_not_found", text, type="invalid_request_error", param="model")
         return model
 
@@ -122,7 +122,7 @@ class Answers:
         try:
             decisions_of([word] * len(open_), open_)
         except HttpProblem:
-            text = "this thread waits for leave to make a call: answer once, chat or deny first"
+            text = "this thread waits for approval of a call: answer once, chat or deny first"
             raise HttpProblem(409, "approval_required", text, type="invalid_request_error", param="messages") from None
         row, _ = await self.runs.resume(caller, thread, [word] * len(open_))
         return row
@@ -179,7 +179,7 @@ class Reading:
                         yield text
             await self._complete()
             if not ended:
-                raise HttpProblem(503, "restarting", "the service restarts; ask again", {"Retry-After": "5"})
+                raise HttpProblem(503, "restarting", "the service is restarting; try again", {"Retry-After": "5"})
             for each in answer.waits:
                 yield f"\n\n{asks(each)}"
             through = True

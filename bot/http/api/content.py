@@ -81,16 +81,16 @@ def _change(raw: Any, place: str) -> HistoryEntry | Removal:
         about = kwargs
     message_id = about.get("id") or ""
     if not isinstance(message_id, str) or len(message_id) > LONGEST_ID:
-        raise invalid(f"id is a text of at most {LONGEST_ID} characters", place)
+        raise invalid(f"id must be a string of at most {LONGEST_ID} characters", place)
     if "remove" in (about.get("type"), about.get("role")):
         if not message_id:
-            raise invalid("the id of the message that goes is missing", place)
+            raise invalid("the id of the message to remove is missing", place)
         return Removal(None if message_id == REMOVE_ALL else message_id)
     said = _message(raw, place)
     if said.files:
-        raise invalid("files come with the input of a run", place)
+        raise invalid("files must be sent with the input of a run", place)
     if said.role == "tool" or about.get("tool_calls"):
-        raise invalid("calls of tools and their results are the agent's own; they can only be removed", place)
+        raise invalid("tool calls and their results belong to the agent; they can only be removed", place)
     if (entry := entry_of(said)) is None:
         raise invalid("the message is empty", place)
     return entry
@@ -121,13 +121,13 @@ def _message(raw: Any, place: str) -> Said:
             role = raw.get("role") or raw.get("type") or ""
             message_id = raw.get("id")
             return _said(str(role), raw.get("content"), message_id if isinstance(message_id, str) else "", place)
-    raise invalid("a message is an object with role and content", place)
+    raise invalid("a message must be an object with role and content", place)
 
 
 def _said(role: str, content: Any, message_id: str, place: str) -> Said:
     who = ROLES.get(role)
     if who is None:
-        raise invalid(f"role is one of {', '.join(ROLES)}", place)
+        raise invalid(f"role must be one of {', '.join(ROLES)}", place)
     texts: list[str] = []
     files: list[SentFile] = []
     if isinstance(content, str):
@@ -136,7 +136,7 @@ def _said(role: str, content: Any, message_id: str, place: str) -> Said:
         for index, part in enumerate(content):
             _part(part, f"{place}.content[{index}]", texts, files)
     elif content is not None:
-        raise invalid("content is a text or a list of parts", place)
+        raise invalid("content must be a string or a list of parts", place)
     if len(files) > MOST_FILES:
         raise invalid(f"there are more than {MOST_FILES} files", place)
     return Said(who, storable("\n\n".join(texts)), tuple(files), storable(message_id))
@@ -147,7 +147,7 @@ def _part(part: Any, place: str, texts: list[str], files: list[SentFile]) -> Non
         texts.append(part)
         return
     if not isinstance(part, Mapping):
-        raise invalid("a part is an object with a type", place)
+        raise invalid("a part must be an object with a type", place)
     kind = str(part.get("type", ""))
     if kind in TEXTS:
         texts.append(str(part.get("text") or part.get("refusal") or ""))
@@ -165,7 +165,7 @@ def _file(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
             return _from_url(url.get("url") if isinstance(url, Mapping) else url, "image", place)
         case "image" | "audio" | "video" | "file" | "input_file" | "input_audio":
             return _inline(kind, part, place)
-    raise invalid(f"parts of type {kind!r} are not taken; text, image_url and file are", place)
+    raise invalid(f"parts of type {kind!r} are not accepted; text, image_url and file are", place)
 
 
 def _inline(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
@@ -191,7 +191,7 @@ def _from_url(url: Any, name: str, place: str) -> SentFile:
         raise invalid("send the file itself, as a data: URL; addresses are not fetched", place)
     head, comma, body = url.removeprefix("data:").partition(",")
     if not comma:
-        raise invalid("this is no data: URL", place)
+        raise invalid("this is not a data: URL", place)
     mime_type, *options = head.split(";")
     data = _decoded(body, place) if "base64" in options else unquote_to_bytes(body)
     return _made(name, mime_type, data)

@@ -48,9 +48,9 @@ RUN = "/threads/{thread_id}/runs/{run_id}"
 MOST_OFFSET = 1_000_000
 ALL_MODES = ("values", "updates", "messages-tuple", "custom")
 Ending = Literal["interrupt", "rollback"]
-AGENTS = "assistants are the gateway's agents: their files are changed, in the folder of agents"
-CRONS = "there are no crons: the agent makes schedules in its conversations, and /api/schedules lists them"
-STORE = "there is no store: what is remembered of a person is at /api/memory"
+AGENTS = "assistants are the gateway's agents: change their files in the agents folder"
+CRONS = "crons are not supported: the agent creates schedules in its conversations, and /api/schedules lists them"
+STORE = "the store is not supported: a person's memory is at /api/memory"
 FOLLOWED = "a stream belongs to a run: follow it at /threads/{thread_id}/runs/{run_id}/stream"
 UNSUPPORTED = (
     ("POST", "/assistants", AGENTS),
@@ -60,7 +60,7 @@ UNSUPPORTED = (
     ("GET", "/threads/{thread_id}/stream", FOLLOWED),
     ("POST", "/threads/{thread_id}/stream/events", FOLLOWED),
     ("POST", "/threads/{thread_id}/commands", FOLLOWED),
-    ("POST", "/runs/batch", "each run is asked for by itself, so that one that is refused is no half of a batch"),
+    ("POST", "/runs/batch", "batches are not supported: create each run separately"),
     ("POST", "/threads/{thread_id}/runs/crons", CRONS),
     ("POST", "/runs/crons", CRONS),
     ("POST", "/runs/crons/search", CRONS),
@@ -120,7 +120,7 @@ class Protocol:
         client's own id for this request in its thread; the same id again returns the same run. Raises HttpProblem."""
         agent = self.agent(body.assistant_id)
         if body.at is not None and (thread_id is None or body.command is not None):
-            raise HttpProblem(422, "invalid", "checkpoint: goes with the input of a run in a thread")
+            raise HttpProblem(422, "invalid", "checkpoint: only with the input of a run in a thread")
         if body.at is not None and not caller.may("threads"):
             why = "checkpoint: changes the thread, which needs the scope threads"
             raise HttpProblem(403, "missing_scope", why, scopes=["threads"])
@@ -265,7 +265,7 @@ def _threads(router: APIRouter, the: Protocol) -> None:
     async def create(caller: SignedIn, body: ThreadCreate) -> Response:
         thread, made = await threads.create(caller, body.thread_id, body.metadata)
         if not made and body.if_exists == "raise":
-            raise HttpProblem(409, "exists", "there is a thread with this id already")
+            raise HttpProblem(409, "exists", "a thread with this id already exists")
         return the.told(await the.thread_json(thread))
 
     @router.post("/threads/search", dependencies=[READ], response_model=list[dict[str, Any]])
@@ -316,7 +316,7 @@ def _threads(router: APIRouter, the: Protocol) -> None:
 async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[ProgramThread]:
     """The caller's threads that match the search in all but their status, in order."""
     if body.values:
-        raise HttpProblem(422, "invalid", "values: threads cannot be searched by what is in them")
+        raise HttpProblem(422, "invalid", "values: threads cannot be searched by their content")
     every = [each for each in await the.threads.all(caller) if body.ids is None or each.name in body.ids]
     every = [each for each in every if body.metadata.items() <= dict(each.metadata).items()]
     key = {"thread_id": "name", "created_at": "created_at"}.get(body.sort_by, "updated_at")
@@ -454,7 +454,7 @@ def _ending(router: APIRouter, the: Protocol) -> None:
         f"{RUN}/cancel",
         dependencies=[RUNS],
         response_model=dict[str, Any],
-        responses={202: {"description": "Without wait: it ends soon"}},
+        responses={202: {"description": "Without wait: the run ends soon"}},
     )
     async def cancel(
         caller: SignedIn, thread_id: str, run_id: str, wait: bool = False, action: Ending = "interrupt"
@@ -466,7 +466,7 @@ def _ending(router: APIRouter, the: Protocol) -> None:
     @router.delete(RUN, dependencies=[RUNS], status_code=204)
     async def delete(caller: SignedIn, thread_id: str, run_id: str) -> None:
         await find(caller, thread_id, run_id)
-        raise HttpProblem(422, "unsupported", "a run is deleted with its thread; cancel ends one that works")
+        raise HttpProblem(422, "unsupported", "a run is deleted with its thread; cancel ends an active one")
 
     @router.post("/runs/cancel", dependencies=[RUNS], status_code=204)
     async def cancel_many(caller: SignedIn, body: CancelMany, action: Ending = "interrupt") -> None:

@@ -40,7 +40,7 @@ def _as_uuid(value: str) -> str:
 
 def _not_here(value: Any) -> Any:
     if value:
-        raise ValueError("cannot be asked for here")
+        raise ValueError("is not supported here")
     return None
 
 
@@ -93,7 +93,7 @@ class Command(Body):
     @classmethod
     def _not_here(cls, value: Any) -> Any:
         if value:  # LangGraph's RemoteGraph sends empty ones
-            raise ValueError("cannot be done here; resume can")
+            raise ValueError("is not supported here; resume is")
         return None
 
 

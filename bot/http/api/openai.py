@@ -69,14 +69,14 @@ class ChatRequest(BaseModel):
     @classmethod
     def _only_one(cls, value: int | None) -> int | None:
         if value not in (None, 1):
-            raise ValueError("only 1 answer can be asked for")
+            raise ValueError("only 1 answer can be requested")
         return value
 
     @field_validator("response_format")
     @classmethod
     def _is_text(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is not None and value.get("type", "text") != "text":
-            raise ValueError("only text can be asked for")
+            raise ValueError("only text can be requested")
         return value
 
 
@@ -84,7 +84,7 @@ def thread_name(text: str) -> str:
     """The id of a thread in its stored form. Raises HttpProblem."""
     with suppress(ValueError):
         return str(uuid.UUID(text))
-    raise HttpProblem(422, "invalid", "thread_id has to be a UUID", type="invalid_request_error", param="thread_id")
+    raise HttpProblem(422, "invalid", "thread_id must be a UUID", type="invalid_request_error", param="thread_id")
 
 
 async def named_thread(threads: Threads, caller: Caller, name: str | None) -> ProgramThread | None:

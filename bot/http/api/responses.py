@@ -59,7 +59,7 @@ class ResponseRequest(BaseModel):
     @classmethod
     def _waits(cls, value: Any) -> Any:
         if value:
-            raise ValueError("cannot be asked for here; LangGraph's runs can go on without a client")
+            raise ValueError("is not supported here; LangGraph's runs can continue without a client")
         return value
 
 

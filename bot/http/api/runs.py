@@ -67,7 +67,7 @@ REFUSED = {
     "queue full": (429, "queue_full", "too many messages wait in this thread; try again later"),
     "backlog full": (503, "overloaded", "too many messages wait in the whole service; try again later"),
     "flood": (429, "too_many_messages", "too many messages at once; wait a minute"),
-    "files refused": (422, "files_refused", "none of the files was taken: see the limits of uploads"),
+    "files refused": (422, "files_refused", "none of the files was accepted: see the limits of uploads"),
     "not listened to": (422, "not_transcribed", "voice messages are not transcribed here"),
 }
 ALLOWING: Mapping[Any, Decided] = {
@@ -115,12 +115,12 @@ def message_of_program(said: Sequence[Said], known: frozenset[str]) -> tuple[Sai
     HttpProblem."""
     fresh = [each for each in said if not each.id or each.id not in known]
     if not fresh or fresh[-1].role != "user":
-        raise invalid("the last message has to be the user's", "messages")
+        raise invalid("the last message must be the user's", "messages")
     *before, last = fresh
     if not last.text.strip() and not last.files:
         raise invalid("the last message is empty", "messages")
     if sum(len(each.text) for each in before) > MOST_BEFORE:
-        text = f"messages: what stands before the last one has at most {MOST_BEFORE} characters in all"
+        text = f"messages: those before the last one may have at most {MOST_BEFORE} characters in total"
         raise HttpProblem(413, "too_long", text, param="messages", type="invalid_request_error")
     return last, before
 
@@ -205,7 +205,7 @@ class Runs:
 
     async def _seed(self, thread: ProgramThread, before: Sequence[Said]) -> None:
         if await self._threads.newest_run(thread.key) is not None:
-            raise invalid("this thread has a history already: send the new message alone", "messages")
+            raise invalid("this thread already has a history: send only the new message", "messages")
         harness, record = await self._parts.harness(), await self._threads.record(thread)
         if not await harness.views(record.thread_id):
             await harness.seed(record.thread_id, said_before(before))
@@ -217,7 +217,7 @@ class Runs:
                 changed.clear()
                 found = await self._store.read(lambda tx: programs.sent(tx, ACCOUNT, chat, message_id))
                 if found is None:
-                    raise HttpProblem(403, "not_allowed", "this person may not write here any more")
+                    raise HttpProblem(403, "not_allowed", "this person may no longer write here")
                 if found.run_id is not None:
                     return await self.load(found.run_id)
                 if found.state in (InboxState.DONE, InboxState.DEAD):
@@ -364,7 +364,7 @@ class Runs:
         approvals = self._parts.runs.approvals
         decided = await approvals.decide(row.prompt_id, decision, caller.person, also=lambda tx: None, reason=reason)
         if not decided:
-            raise HttpProblem(409, "too_late", "this was decided before, or the time for it is over")
+            raise HttpProblem(409, "too_late", "this was decided before, or has expired")
 
 
 def decisions_of(answer: Any, open_: Sequence[ApprovalRow]) -> list[tuple[ApprovalRow, Decided, str]]:
@@ -396,12 +396,12 @@ def _words(answer: Any, asked: Mapping[str, Any]) -> str:
     if isinstance(answer, Mapping):
         answer = answer.get(asked["id"], answer.get("text", answer.get("answer")))
     if not isinstance(answer, str) or not answer.strip():
-        raise invalid("a question is answered by a text", "command.resume")
+        raise invalid("answer a question with text", "command.resume")
     return answer
 
 
 def _refused(found: Sent) -> HttpProblem:
-    status, code, text = REFUSED.get(found.reason or "", (403, "not_taken", "the message was not taken"))
+    status, code, text = REFUSED.get(found.reason or "", (403, "not_taken", "the message was not accepted"))
     headers = {"Retry-After": "30"} if status in (429, 503) else {}
     return HttpProblem(status, code, text, headers)
 

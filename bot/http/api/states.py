@@ -48,7 +48,7 @@ def states_router(the: Protocol) -> APIRouter:
         thread = await threads.find(caller, thread_id)
         changes = [] if body.messages is None else read_changes(body.messages, "values.messages")
         if sum(len(each.text) for each in changes if isinstance(each, HistoryEntry)) > MOST_BEFORE:
-            raise HttpProblem(413, "too_long", f"values.messages: at most {MOST_BEFORE} characters in all")
+            raise HttpProblem(413, "too_long", f"values.messages: at most {MOST_BEFORE} characters in total")
         await threads.write(thread, changes, body.at)
         views = await threads.views(thread)
         checkpoint = checkpoint_json(thread.name, views[0].checkpoint_id if views else "")

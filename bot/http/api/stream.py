@@ -255,7 +255,7 @@ class RunReader:
             for event in _behind([known[seq] for seq in sorted(known)], after, self._runs.epoch):
                 if "custom" in self._modes and not isinstance(event, TOLD_OTHERWISE):
                     yield self._frame("custom", _custom(event), event.seq, CUSTOM)
-            data = {"run_id": self._run_id, "reason": "events before this are not kept any more", "messages": told}
+            data = {"run_id": self._run_id, "reason": "events before this are no longer kept", "messages": told}
             yield self._frame("gap", data, self._seq, CUSTOM)
         elif self._tells_messages and not kept:
             for message in told:

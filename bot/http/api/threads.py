@@ -45,7 +45,7 @@ COPIES_PER_MINUTE, COPIES_AT_ONCE = 10.0, 10
 
 LOOK_SECONDS = 0.5
 """Seconds between two reads of the store while a message is decided on, since a rejection is not announced."""
-NO_CHECKPOINT = "there is no such checkpoint, or not any more"
+NO_CHECKPOINT = "there is no such checkpoint, or no longer"
 
 Interrupts = list[dict[str, Any]]
 T = TypeVar("T")
@@ -217,7 +217,7 @@ class Threads:
             while True:
                 changed.clear()
                 if await self._store.read(has_runs):
-                    text = "a run of this thread works or waits: wait for its end, or cancel it, and try again"
+                    text = "a run of this thread is active or waiting: wait until it ends, or cancel it, and try again"
                     raise HttpProblem(409, "thread_busy", text)
                 if result := await self._parts.manager.in_order(thread.key, attempt, HttpProblem):
                     return result[0]
@@ -263,7 +263,7 @@ class Threads:
                 else:
                     await self.delete(thread, BY_AGE)
 
-        await every(TIDY_SECONDS, self._parts.clock, "deleting threads that were for one run", delete)
+        await every(TIDY_SECONDS, self._parts.clock, "deleting temporary threads", delete)
 
 
 def _check(gate: FloodGate, person: str) -> None:

@@ -101,7 +101,7 @@ def preview(path: Path, name: str, mime_type: str, t: Words) -> Preview:
         with open_regular(path) as file:
             content = file.read(MOST_READ + 1)
     except (OSError, Rejected):
-        raise not_found("the file is not kept any more") from None
+        raise not_found("the file is no longer kept") from None
     text = _text(content[:MOST_READ])
     if text is None:
         return Preview("none")
@@ -151,7 +151,7 @@ def _cell(text: str) -> tuple[str, bool]:
 
 
 def _told(message_id: str, file: OutboundFile) -> dict[str, str]:
-    """The description of a file for templates; may block. size: "" where the file is not kept any more."""
+    """The description of a file for templates; may block. size: "" where the file is no longer kept."""
     try:
         size = told_size(file.path.stat().st_size)
     except OSError:

@@ -86,7 +86,7 @@ class _Making:
         turns = await self._turns(key, chat, entries)
         cut = cut_at(entries, turns, message_id)
         if sum(len(entry["text"]) for entry in cut.entries) > MOST_CHARACTERS:
-            text = f"a branch begins with at most {MOST_CHARACTERS} characters: choose an earlier message"
+            text = f"a branch may begin with at most {MOST_CHARACTERS} characters: choose an earlier message"
             raise HttpProblem(413, "branch_too_long", text)
         known = await store.read(lambda tx: branches.relations(tx, key))
         thread_id, made = uuid.uuid4().hex, talk.new_chat(caller)
@@ -104,12 +104,12 @@ class _Making:
         try:
             await self._parts.branching.make(row, _title(source.title, len(known.children) + 2))
         except BeingDeleted:
-            text = "what is in this chat is being deleted: try again when that has ended"
+            text = "the content of this chat is being deleted: try again when that has ended"
             raise HttpProblem(409, "being_deleted", text) from None
         except TooManyBranches as error:
             raise _too_many(error.bound) from None
         except Exception as error:  # of the history's database, the disk or a sandbox; it is logged at its origin
-            raise HttpProblem(503, "not_branched", "the branch could not be made; try again") from error
+            raise HttpProblem(503, "not_branched", "the branch could not be created; try again") from error
         return made
 
     async def _entries(self, caller: Caller, chat: str) -> list[Entry]:
@@ -192,10 +192,10 @@ def _complete(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 def _too_many(bound: Bound) -> HttpProblem:
     if bound is Bound.CHAT:
-        text = f"this chat has {MOST_OF_CHAT} branches, the most that there may be: branch from one of them"
+        text = f"this chat has {MOST_OF_CHAT} branches, which is the limit: branch from one of them"
         return HttpProblem(409, "too_many_branches", text)
     if bound is Bound.DAY:
-        text = f"at most {MOST_A_DAY} branches of one person within a day: try again tomorrow"
+        text = f"at most {MOST_A_DAY} branches per person within a day: try again tomorrow"
         return HttpProblem(429, "branches_used_up", text, {"Retry-After": "3600"})
     return HttpProblem(429, "too_many_requests", "too many branches at once; wait a little", {"Retry-After": "10"})
 

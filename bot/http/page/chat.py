@@ -171,14 +171,14 @@ class ChatPages:
             raise HttpProblem(422, "empty", "the title is empty")
         known = await self._talk.conversation(caller, chat)
         if known is None:
-            raise not_found("this conversation has not begun")
+            raise not_found("this conversation has not started")
         await self._parts.store.write(lambda tx: conversations.rename_thread(tx, known.thread_id, line))
         return self._pages.done(request)
 
     async def delete(self, request: Request, caller: SignedIn, chat: str) -> Response:
         """Delete a chat with its history and files; a running answer is stopped."""
         if not await delete_chat(self._parts, self._talk, caller, chat):
-            raise not_found("this conversation has not begun")
+            raise not_found("this conversation has not started")
         return self._pages.done(request, toast=words(language_of(request))("chat.deleted"), to="/")
 
     async def why(self, request: Request, caller: SignedIn, chat: str, message_id: str) -> HTMLResponse:

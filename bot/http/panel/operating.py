@@ -47,7 +47,7 @@ def now_router(parts: HttpParts, pages: Pages) -> APIRouter:
         given = await fields(request)
         decision = given.get("decision", "")
         if decision not in DECISIONS:
-            raise HttpProblem(422, "invalid", "a decision is one of once, chat, deny")
+            raise HttpProblem(422, "invalid", "a decision must be one of once, chat, deny")
         taken = await acting.decide(caller, approval, cast("Answer", decision), given.get("reason", ""))
         return room.done(request, f"decided_{taken}", "/now")
 

@@ -78,7 +78,7 @@ def research_router(parts: HttpParts, pages: Pages) -> APIRouter:
         given = await fields(request)
         deed, text = given.get("do", ""), given.get("text", "")
         if deed not in get_args(Deed) or len(text) > LONGEST_CHANGE:
-            raise HttpProblem(422, "invalid", f"do is one of {', '.join(get_args(Deed))}")
+            raise HttpProblem(422, "invalid", f"do must be one of {', '.join(get_args(Deed))}")
         done = await researches.decide(caller, thread_id, cast("Deed", deed), given.get("run_id", ""), text)
         return room.done(request, f"done_{done}", f"/research/{thread_id}", part="sources", anew=True)
 

@@ -93,7 +93,7 @@ class Acting:
             if waiting is None:
                 return "begun" if actor.is_active(run_id) else "over"
             if actor.active is not None and not self._sight.acts(caller, actor.active.speaker):
-                raise HttpProblem(409, "not_yours_to_stop", "what works there is another person's to stop")
+                raise HttpProblem(409, "not_yours_to_stop", "the active run there belongs to another person")
             stopped = actor.active
             await actor.run_next(waiting)
             if stopped is not None:
@@ -126,9 +126,9 @@ class Acting:
         done = self._parts.manager.in_order(key, do, HttpProblem)
         await asyncio.wait({done}, timeout=IN_ORDER_SECONDS)
         if not done.done():
-            raise HttpProblem(503, "busy", "the conversation is busy: look again in a moment whether it was done")
+            raise HttpProblem(503, "busy", "the conversation is busy: check again in a moment whether it was done")
         if done.exception() is not None and not isinstance(done.exception(), HttpProblem):
-            raise HttpProblem(500, "failed", "it could not be done; the log says why")
+            raise HttpProblem(500, "failed", "it could not be done; see the log")
         return done.result()
 
     # Requests for approval.
@@ -150,7 +150,7 @@ class Acting:
         if decision == "chat" and row.is_exact:
             decision = "once"  # it has no button for that
         if decision not in allowed:
-            text = "only an administrator can allow this" if row.admins_only else "you cannot read it, so only deny it"
+            text = "only an administrator can allow this" if row.admins_only else "you cannot read it, only deny it"
             raise HttpProblem(403, "not_allowed", text)
         reason = " ".join(reason.split())[:LONGEST_REASON] if decision == "deny" else ""
         taken = await self._parts.runs.approvals.decide(
@@ -171,10 +171,10 @@ class Acting:
         """Give access to a person or a group that asks for it, or refuse it for thirty days; they are notified."""
         row = next((row for row in self._requests.requests() if request_id(row) == request), None)
         if row is None:
-            raise HttpProblem(404, "not_found", "nobody waits with this request any more: it was decided or ran out")
+            raise HttpProblem(404, "not_found", "this request is no longer waiting: it was decided or expired")
         change = self._parts.editor.answer(row.kind, row.subject, row.code_hash or "", caller.person, let_in=let_in)
         if change is None:
-            raise HttpProblem(409, "decided", "somebody else has just decided this")
+            raise HttpProblem(409, "decided", "someone else has just decided this")
         return await self._make(change, caller, Action.ACCESS_ALLOW if let_in else Action.ACCESS_REFUSE)
 
     async def pair(self, caller: Caller, typed: str) -> Access:
@@ -185,7 +185,7 @@ class Acting:
         applicant = self._parts.editor.applicant(code) if code is not None else None
         if applicant is None:
             self._tries.wrong(caller.person)
-            raise HttpProblem(404, "no_such_code", "nobody waits with this code")
+            raise HttpProblem(404, "no_such_code", "no one is waiting with this code")
         return await self._make(self._parts.editor.approval(applicant, caller.person), caller, Action.ACCESS_ALLOW)
 
     async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Access:

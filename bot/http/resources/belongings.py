@@ -223,8 +223,8 @@ class Memories:
 
     def _require_enabled(self) -> None:
         if not self._keeper.covers(is_group=False):
-            raise HttpProblem(409, "disabled", "this gateway remembers nobody: memory.enabled is false")
+            raise HttpProblem(409, "disabled", "this gateway has no memory: memory.enabled is false")
 
 
 def _unavailable() -> HttpProblem:
-    return HttpProblem(503, "memory_unavailable", "the memory cannot be read or written now; the log says why")
+    return HttpProblem(503, "memory_unavailable", "the memory cannot be read or written now; see the log")

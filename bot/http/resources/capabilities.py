@@ -129,22 +129,22 @@ class Skills:
         found = await asyncio.to_thread(lambda: list(waiting_skills(self._parts.settings())))
         each = next((each for each in found if (each.name, each.waiting.digest) == (name, digest)), None)
         if each is None:
-            raise HttpProblem(404, "not_found", "no skill of this name waits with this content any more")
+            raise HttpProblem(404, "not_found", "no skill of this name is waiting with this content any longer")
         try:
             done = await asyncio.to_thread(turn_on, each.home, name, digest, caller.person)
         except (SkillError, OSError) as error:
             raise _refused(error) from error
         if not done:
-            raise HttpProblem(409, "changed", "it has just changed: look at it again")
+            raise HttpProblem(409, "changed", "it has just changed: reload it")
         log_act(caller, Action.SKILL_APPROVE, what=f"{name} {digest[:SHOWN_DIGEST]}")
 
     async def switch(self, caller: Caller, name: str, *, on: bool) -> None:
         """Turn a shared skill on or off for everyone."""
         skills = self._parts.skills
         if await asyncio.to_thread(lambda: skills.library.of(None).get(name)) is None:
-            raise unknown("skill that everybody has")
+            raise unknown("skill for everyone")
         if on and name in self._parts.settings().skills.disabled:
-            raise HttpProblem(409, "in_config", f"the config turns it off: take {name} out of skills.disabled")
+            raise HttpProblem(409, "in_config", f"the config turns it off: remove {name} from skills.disabled")
         try:
             await skills.switch(name, on=on)
         except OSError as error:

@@ -123,9 +123,9 @@ class Masked:
     def __init__(self, text: str, secrets: Iterable[str], first: int = 1) -> None:
         found = scalars(text)
         if found is None:
-            raise Withheld("what is not valid YAML is not shown, for its secrets cannot be told from the rest")
+            raise Withheld("invalid YAML is not shown, as its secrets cannot be recognized")
         if any(int(mark[1]) >= first for mark in MARK.finditer(text)):
-            raise Withheld("it holds something like __masked_1__, which stands for secrets here")
+            raise Withheld("it contains something like __masked_1__, which stands for secrets here")
         self._first = first
         self._marks: list[Mark] = []
         self._secrets = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
@@ -139,7 +139,7 @@ class Masked:
         self.text = "".join([*shown, self._gap(text[at:])])
         bare = _bare(MARK.sub("", self.text))
         if any(len(_bare(s)) >= SURELY_SECRET and _bare(s) in bare for s in self._secrets):
-            raise Withheld("a secret also stands where it cannot be masked, such as in a key")
+            raise Withheld("a secret also occurs where it cannot be masked, such as in a key")
 
     @property
     def count(self) -> int:
@@ -191,7 +191,7 @@ class Masked:
     def _of(self, found: re.Match[str]) -> Mark:
         number = int(found[1]) - self._first
         if not 0 <= number < len(self._marks):
-            raise Misplaced(f"{found[0]} stands for no secret")
+            raise Misplaced(f"{found[0]} does not stand for a secret")
         return self._marks[number]
 
     def restored(self, text: str) -> str:
@@ -209,7 +209,7 @@ class Masked:
         whole = MARK.sub(lambda mark: self._of(mark).raw, text)
         meant = [(each.path, MARK.sub(lambda mark: self._of(mark).value, each.value)) for each in found]
         if [(each.path, each.value) for each in scalars(whole) or ()] != meant:
-            raise Misplaced("a mark stands for a value that does not fit there: leave its line as it was")
+            raise Misplaced("a mark stands for a value that does not fit there: leave its line unchanged")
         return whole
 
     def _check(self, text: str, within: Scalar | None) -> None:
@@ -222,7 +222,7 @@ class Masked:
             else:
                 fits = any(c[0] == mark.place for c in comments if c.start() <= found.start() < c.end())
             if not fits:
-                raise Misplaced(f"{found[0]} stands for a value, and only where it was given out")
+                raise Misplaced(f"{found[0]} stands for a value, but only where it was issued")
 
     def hidden(self, text: str) -> str:
         """Another text about this one, with marks in place of the secrets."""
@@ -280,9 +280,7 @@ class ConfigFile:
     async def apply(self, caller: Caller, text: str, base: str) -> Applied:
         """Write a text without faults, and put it into force. A config that the parts refuse is undone."""
         if caller.person != OPERATOR or caller.is_program:
-            raise HttpProblem(
-                403, "not_from_here", "a config is written only by who opened this page with a link of `antler web`"
-            )
+            raise HttpProblem(403, "not_from_here", "to write the config, open this page with a link of `antler web`")
         reloader = self._parts.reloader
         checked = await self.check(text, base)
         if not checked.valid or reloader is None:
@@ -300,15 +298,15 @@ class ConfigFile:
     def _check(self, text: str, base: str) -> Checked:
         source, path = self._source()
         if path is None:
-            raise HttpProblem(409, "no_file", "antler runs without a config file; `antler init` makes one")
+            raise HttpProblem(409, "no_file", "antler runs without a config file; `antler init` creates one")
         if len(text) > LONGEST:
-            raise HttpProblem(413, "too_large", f"a config has at most {LONGEST} characters")
+            raise HttpProblem(413, "too_large", f"a config may have at most {LONGEST} characters")
         before = _unchanged(path, base)
         masked = self._masked(source, before)
         try:
             whole = masked.restored(text)
         except Misplaced as error:
-            fault = Fault(line=None, key="", message=str(error), suggestion="write a value")
+            fault = Fault(line=None, key="", message=str(error), suggestion="enter a value")
             return Checked(valid=False, faults=(fault,), diff=(), applied=(), restart=())
         try:
             shown = Masked(text, (), masked.count + 1).text
@@ -352,7 +350,7 @@ class ConfigFile:
 
     def _source(self) -> tuple[SettingsSource, Path | None]:
         if self._parts.reloader is None:
-            raise HttpProblem(409, "no_file", "this gateway has no config that could be read again")
+            raise HttpProblem(409, "no_file", "this gateway has no config that could be reloaded")
         source = self._parts.reloader.source
         return source, source.path
 
@@ -397,7 +395,7 @@ def _base(text: str) -> str:
 def _unchanged(path: Path, base: str) -> str:
     text = _text(path)
     if base != _base(text):
-        raise HttpProblem(409, "changed", "the file has changed meanwhile: load it again")
+        raise HttpProblem(409, "changed", "the file has changed in the meantime: reload it")
     return text
 
 

@@ -222,7 +222,7 @@ class Collections:
         """Read the page at an address, by the rules of `web_fetch`, and again each day."""
         address = address.strip()
         if not address.lower().startswith(("http://", "https://")) or len(address.split()) != 1:
-            raise HttpProblem(422, "invalid", "an address begins with https:// or http:// and has no blanks")
+            raise HttpProblem(422, "invalid", "an address must begin with https:// or http:// and have no spaces")
         addition = self._addition(caller, PAGE, address, collection, everybody=everybody)
         with self._admitted(caller, addition, language):
             row = await self._knowledge.add_page(addition)
@@ -233,11 +233,11 @@ class Collections:
         if everybody and not caller.may("admin"):
             raise HttpProblem(403, "missing_scope", "everybody=true needs the scope admin", scopes=["admin"])
         if collection and not _COLLECTION.fullmatch(collection):
-            text = f"a collection's name has at most {LONGEST_NAME} letters, digits, - and _"
+            text = f"a collection's name may have at most {LONGEST_NAME} letters, digits, - and _"
             raise HttpProblem(422, "bad_collection", text)
         collection = collection or MAIN
         if everybody and collection in {folder.name for folder in self._knowledge.settings.folders}:
-            raise HttpProblem(409, "folder", "that is a folder of the config: what is put there is found by itself")
+            raise HttpProblem(409, "folder", "that is a folder of the config: files put there are found automatically")
         # Documents for everyone belong to the installation: they do not leave with the person who added them.
         owner, added_by = (EVERYBODYS, "") if everybody else (caller.person, caller.person)
         return Addition(owner=owner, collection=collection, kind=kind, place=place, added_by=added_by)
@@ -265,7 +265,7 @@ class Collections:
         if row is None:
             raise unknown("document")
         if row.kind == FOLDER:
-            raise HttpProblem(409, "folder", "it lies in a folder of the config: delete it there")
+            raise HttpProblem(409, "folder", "it is in a folder of the config: delete it there")
         (told,) = await self._told([row], caller, "en")
         await self._knowledge.remove([row.id])
         log_act(caller, Action.KNOWLEDGE_REMOVE, of=row.owner, what=row.collection)

@@ -332,13 +332,13 @@ class Researches:
         if deed not in self._actions(caller, found):
             raise _not_now()
         if found.research.run != run_id:
-            raise HttpProblem(409, "research_changed", "it has changed meanwhile: look at the research again")
+            raise HttpProblem(409, "research_changed", "it has changed in the meantime: reload the research")
         if deed == "stop" and found.open:
             return await self._acting.stop(caller, found.open[0].run_id)
         language = last.context.locale if last is not None else found.research.locale
         said = " ".join(text.split()) if deed in ("change", "answer") else _words(deed, language)
         if not said or said.startswith("/") != (deed == "resume"):
-            raise HttpProblem(422, "no_change", "write what should be different, in words and not as a command")
+            raise HttpProblem(422, "no_change", "describe what should be different in words, not as a command")
         # Of the last run: only one decision can follow it.
         key = f"research-{last.run_id if last is not None else run_id}"
         if not await self._say(caller, found.thread, last, said, language, key):
@@ -354,7 +354,7 @@ class Researches:
         if place is None:
             place = await self._parts.store.read(lambda tx: conversations.place_of(tx, thread.conversation))
         if place is None or place.account not in self._parts.settings().channels:
-            raise HttpProblem(409, "chat_gone", "its chat is not connected any more")
+            raise HttpProblem(409, "chat_gone", "its chat is no longer connected")
         if place.account in OWN_ACCOUNTS:
             talk = self._parts.web if place.account == self._parts.web.account else self._parts.api
             posted = await talk.post(caller, place.chat, text, client_id=key, locale=language or None)
@@ -399,7 +399,7 @@ def contradictions_in(report: str) -> str:
 
 
 def _not_now() -> HttpProblem:
-    return HttpProblem(409, "not_now", "that cannot be done now: look at the research again")
+    return HttpProblem(409, "not_now", "that cannot be done now: reload the research")
 
 
 def _words(deed: Deed, language: str) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bot.http.parts import HttpParts
 
 Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
-OfAgent = Annotated[str, Query(max_length=40, description="whose own memory; empty: the one that agents share")]
+OfAgent = Annotated[str, Query(max_length=40, description="the agent whose own memory is meant; empty: the shared one")]
 Identity = Annotated[str, PathParameter(min_length=1, max_length=300)]
 
 

@@ -137,7 +137,7 @@ async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(
         account = found["text"].replace("channels:\n", "channels:\n  __masked_1__: {type: console}\n")
         told = await sent("check", account)
         assert (told.json()["valid"], TOKEN in told.text) == (False, False)
-        assert "only where it was given out" in told.text
+        assert "only where it was issued" in told.text
         assert (await sent("check", changed, base="0" * 32)).status_code == 409
         assert "timezone" not in file.read_text(), "a check writes nothing"
 

@@ -193,7 +193,7 @@ async def test_behind_a_proxy_there_are_no_metrics_without_a_token(tmp_path: Pat
     async with gateway(tmp_path, behind_proxy=True) as running:
         await running.ready()
         refused = await running.ask("/metrics")
-        assert (refused.status_code, refused.text) == (403, "set http.metrics_token, and ask with it\n")
+        assert (refused.status_code, refused.text) == (403, "set http.metrics_token, and send it\n")
 
 
 async def test_a_port_that_is_in_use_ends_the_start_and_names_the_key(tmp_path: Path) -> None:
