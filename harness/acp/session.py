@@ -204,7 +204,7 @@ class Session:
             self.ended = Ended(failure=f"the sandbox does not work: {error}")
         finally:
             if self.ended is None:
-                self.ended = Ended(failure="it was ended before it was done")
+                self.ended = Ended(failure="it was stopped before it finished")
             self._changed.set()
 
     async def _worked(self, sandbox: Sandbox) -> str:
@@ -245,10 +245,10 @@ class Session:
             self._agent, self._listening = connection, True
             answer = await connection.prompt(self._session_id, [text_block(self.prompt)])
         except TimeoutError:
-            raise AgentFailed(f"it has not begun within {self.settings.start_timeout:g} seconds") from None
+            raise AgentFailed(f"it did not start within {self.settings.start_timeout:g} seconds") from None
         except RequestError as error:
             needs = (
-                " (it wants to be signed in: an operator has to give it a key by env)" if error.code == -32000 else ""
+                " (it is not signed in: an operator must provide a key through env)" if error.code == -32000 else ""
             )
             raise AgentFailed(f"it answered with an error: {str(error)[:300]}{needs}") from None
         except (ConnectionError, ValueError) as error:
@@ -324,11 +324,11 @@ class _Pipe:
         finally:
             self._received.put_nowait(None)
         if result.ending is Ending.TIMED_OUT:
-            return f"it was ended after {settings.timeout:g} seconds, its time limit"
+            return f"it was stopped at its time limit of {settings.timeout:g} seconds"
         if result.ending is not Ending.EXITED:
-            return f"it was ended: {result.ending}"
+            return f"it was stopped: {result.ending}"
         words = f": {self._last_words}" if self._last_words else ""
-        return f"it ended by itself with exit code {result.exit_code}{words}"
+        return f"it exited with code {result.exit_code}{words}"
 
     async def end(self) -> None:
         """Close the process's input: no more messages follow."""
@@ -348,7 +348,7 @@ class _Pipe:
     async def _write(self, name: str, text: str) -> None:
         written = await self._sandbox.write_file(f"{self._path}/{name}", text)
         if isinstance(written, Problem):
-            raise ConnectionError(f"a message to it cannot be kept: {written.code}")
+            raise ConnectionError(f"a message to it could not be written: {written.code}")
 
     def _heard(self, text: str) -> None:
         first, *others = text.split("\n")
@@ -384,7 +384,7 @@ def _session_file(name: str) -> str:
 def _shown(name: str, call: ToolCallUpdate, lasting: str) -> str:
     """A permission as a person reads it: its subject, its arguments, the places. lasting: the agent's name for a
     permanent grant, "" if it offers none."""
-    lines = [f"{name}: {call.title or call.kind or 'a step of its own'}"]
+    lines = [f"{name}: {call.title or call.kind or 'an unnamed step'}"]
     if call.raw_input is not None:
         lines.append(json.dumps(call.raw_input, ensure_ascii=False, indent=1, default=str))
     lines += [f"{place.path}" for place in call.locations or ()]

@@ -43,7 +43,7 @@ LONGEST_PROMPT = 50_000
 LONGEST_ANSWER = 16_000
 DESCRIPTION = """\
 Hand a task to another agent and wait for it. It works alone in its own folder, /mnt/user-data/workspace/acp/AGENT, and
-knows only what `prompt` says; what it says is its own claim, so look at its files. Agents: """
+knows only what `prompt` says; what it says is unverified, so check its files. Agents: """
 ENDINGS = {
     "end_turn": "It says that it is done.",
     "refusal": "It refused the task.",
@@ -95,7 +95,7 @@ class AcpAgents:
         @tool(INVOKE, description=DESCRIPTION.replace("\n", " ") + listed)
         async def invoke_acp_agent(
             agent: Annotated[str, "Which agent"],
-            prompt: Annotated[str, "The whole task: goal, all that is needed to know, which files"],
+            prompt: Annotated[str, "The whole task: goal, everything it needs to know, which files"],
             runtime: Runtime,
         ) -> ToolAnswer:
             settings = self._agents.get(agent)
@@ -186,7 +186,7 @@ def _told(runtime: Runtime, agent: str, session: Session) -> ToolAnswer:
     ended, said = session.ended, session.said
     assert ended is not None
     if ended.failure:
-        note = f"{agent} did not do it: {ended.failure}."
+        note = f"{agent} did not finish: {ended.failure}."
     else:
         note = ENDINGS.get(ended.reason, f"It ended: {ended.reason}.")
     text = said if len(said) <= LONGEST_ANSWER else f"[…]\n{said[-LONGEST_ANSWER:]}"

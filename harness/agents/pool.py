@@ -169,7 +169,7 @@ class Agents:
                     self._models.built(name), name, settings, self._parts.clock, self._parts.health
                 )
         except (ModelFailure, ModelSetupError) as error:
-            log.warning("a memory was not updated: %s", error)
+            log.warning("memory not updated: %s", error)
             return None
         return await updater.update(memory, exchanges)
 

@@ -123,7 +123,7 @@ def _load(folder: Path, known: Known, wrong: list[AgentProblem]) -> AgentDefinit
         wrong.append(AgentProblem(folder, "", f"should be named {NAME.pattern}"))
     soul = (_text(folder / SOUL_FILE, wrong) or "").strip()
     if not soul and not wrong:
-        wrong.append(AgentProblem(folder / SOUL_FILE, "", "is missing or empty; it says who the agent is"))
+        wrong.append(AgentProblem(folder / SOUL_FILE, "", "is missing or empty; it describes the agent"))
     elif len(soul) > LONGEST_SOUL:
         wrong.append(AgentProblem(folder / SOUL_FILE, "", f"is longer than {LONGEST_SOUL} characters"))
     settings = _settings(folder / CONFIG_FILE, wrong)
@@ -151,7 +151,7 @@ def _settings(file: Path, wrong: list[AgentProblem]) -> AgentSettings:
     try:
         values: Any = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        wrong.append(AgentProblem(file, "", f"is no YAML: {' '.join(str(error).split())}"))
+        wrong.append(AgentProblem(file, "", f"is not valid YAML: {' '.join(str(error).split())}"))
         return AgentSettings()
     try:
         return AgentSettings.model_validate({} if values is None else values)
@@ -166,13 +166,13 @@ def _settings(file: Path, wrong: list[AgentProblem]) -> AgentSettings:
 def _unknown(file: Path, settings: AgentSettings, known: Known) -> Iterator[AgentProblem]:
     subagents = settings.subagents if isinstance(settings.subagents, tuple) else ()
     named = (
-        ("model", [settings.model] if settings.model is not None else [], known.models, "names no model"),
-        ("tool_groups", settings.tool_groups or (), known.groups, "is the group of no tool"),
-        ("subagents", subagents, known.subagents, "names no type of subagents"),
-        ("mcp_servers", settings.mcp_servers or (), known.servers, "names no server of mcp_servers"),
+        ("model", [settings.model] if settings.model is not None else [], known.models, "is not a configured model"),
+        ("tool_groups", settings.tool_groups or (), known.groups, "is not the group of any tool"),
+        ("subagents", subagents, known.subagents, "is not a subagent type"),
+        ("mcp_servers", settings.mcp_servers or (), known.servers, "is not in mcp_servers"),
     )
     for key, names, there, message in named:
         for name in names:
             if name not in there:
-                hint = f"; known are: {', '.join(sorted(there))}" if there else ""
+                hint = f"; known: {', '.join(sorted(there))}" if there else ""
                 yield AgentProblem(file, key, f"{name} {message}{hint}")

@@ -175,7 +175,7 @@ class ResearchTeam:
                 if (why := task.result()) is not None:
                     found[address] = why
             else:  # a defect there may cost a line of the check, but never the report
-                log.error("a page could not be asked for", exc_info=error)
+                log.error("asking for a page failed", exc_info=error)
         return found
 
     async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
@@ -207,7 +207,7 @@ class ResearchTeam:
                             raise NotTaken(f"{taken.code} {taken.detail}")
                         ready.append(taken)
         except (SandboxError, NotTaken) as error:
-            log.warning("the report of run %s could not be handed over as a file: %s", scope.ctx.run_id, error)
+            log.warning("run %s: report not attached as a file: %s", scope.ctx.run_id, error)
         return ready
 
 
@@ -217,7 +217,7 @@ async def _converted(sandbox: Sandbox, whole: str, path: str) -> bool:
     result = await sandbox.execute_command(command, timeout=CONVERT_SECONDS)
     if result.exit_code != 0:
         last = result.output.strip().rpartition("\n")[2]
-        log.warning("a report was not converted: %s, %s", result.ending, one_line(last))
+        log.warning("report not converted: %s, %s", result.ending, one_line(last))
     return result.exit_code == 0
 
 

@@ -138,7 +138,7 @@ def _acp(parts: Parts) -> AcpAgents | None:
     except ImportError as error:
         raise ToolSetupError(f"acp_agents: {error.name} is not installed; pip install 'antler[acp]'") from error
     if parts.sandbox is None or not parts.sandbox.report.bash or parts.spool is None:
-        log.warning("acp_agents: the sandbox runs no commands here, so that there is no %s", ACP_TOOL)
+        log.warning("acp_agents: the sandbox runs no commands here, so %s is not available", ACP_TOOL)
         return None
     return AcpAgents(agents, parts.sandbox, spool=parts.spool, approvals=parts.guarding.approvals, clock=parts.clock)
 
@@ -173,8 +173,8 @@ def distinct(placed: Iterable[tuple[str, BaseTool]]) -> list[BaseTool]:
     for place, tool in placed:
         if tool.name in places:
             raise ToolSetupError(
-                f"{place}: the name {tool.name} belongs to {places[tool.name]} already; give one of them another "
-                "`name`, or leave it out"
+                f"{place}: the name {tool.name} is already used by {places[tool.name]}; give one of them another "
+                "`name`, or remove it"
             )
         places[tool.name] = place
         tools.append(tool)
@@ -185,7 +185,7 @@ def _loaded(place: str, settings: ToolSettings) -> BaseTool:
     found = imported(settings.use, f"{place}.use")
     if not isinstance(found, BaseTool):
         raise ToolSetupError(
-            f"{place}.use: {settings.use} is no LangChain tool; a function becomes one by langchain_core.tools.tool"
+            f"{place}.use: {settings.use} is not a LangChain tool; decorate a function with langchain_core.tools.tool"
         )
     metadata = {FOREIGN: True, **(found.metadata or {}), GROUP: settings.group}
     changes = {"name": settings.name or found.name, "metadata": metadata}

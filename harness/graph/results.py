@@ -30,23 +30,23 @@ LONGEST_SHOWN_PATH = 300
 TRY: dict[ProblemCode, str] = {
     ProblemCode.NOT_FOUND: "{path} does not exist. Look for the right name with ls or glob.",
     ProblemCode.IS_DIRECTORY: "{path} is a folder. Use ls to see what is in it.",
-    ProblemCode.NOT_DIRECTORY: "{path} is not a folder, or something above it is a file. Look with ls.",
-    ProblemCode.NOT_A_FILE: "{path} is no ordinary file (a device, a pipe, or a file with two names). Use another one.",
+    ProblemCode.NOT_DIRECTORY: "{path} is not a folder, or something above it is a file. Check with ls.",
+    ProblemCode.NOT_A_FILE: "{path} is not a regular file (a device, a pipe, a file with two names). Use another one.",
     ProblemCode.LINK: "{path} is, or leads through, a symbolic link, and links are not followed. Use the real path.",
-    ProblemCode.OUTSIDE: f"{{path}} is outside of your folders. Use {WORKSPACE}, {UPLOADS}, {OUTPUTS} or {SKILLS}.",
-    ProblemCode.BAD_PATH: "{path} cannot be a path. Use a short one without special characters.",
+    ProblemCode.OUTSIDE: f"{{path}} is outside your folders. Use {WORKSPACE}, {UPLOADS}, {OUTPUTS} or {SKILLS}.",
+    ProblemCode.BAD_PATH: "{path} is not a valid path. Use a short one without special characters.",
     ProblemCode.READ_ONLY: f"{{path}} is read-only. Copy it to {WORKSPACE} and change the copy.",
-    ProblemCode.DENIED: "{path} may not be used: the rights of the file or its folder forbid it. Use another file.",
-    ProblemCode.BINARY: "{path} is not text. Open it with a program that knows its format; look at a picture with "
+    ProblemCode.DENIED: "{path} may not be used: the permissions of it or its folder forbid it. Use another file.",
+    ProblemCode.BINARY: "{path} is not text. Open it with a program for its format; look at an image with "
     "view_image, if you have that.",
-    ProblemCode.TOO_LARGE: "{path} is too large. Take a part of it, or make it smaller.",
+    ProblemCode.TOO_LARGE: "{path} is too large. Use a part of it, or make it smaller.",
     ProblemCode.BAD_PATTERN: "The pattern cannot be used. Write a simpler one, without backreferences or lookaround.",
     ProblemCode.NO_MATCH: "The text to replace is not in {path}. Read the file, and copy the text exactly, with all "
     "spaces.",
-    ProblemCode.NOT_UNIQUE: "The text to replace is in {path} more than once. Give more of what is around it, or set "
+    ProblemCode.NOT_UNIQUE: "The text to replace is in {path} more than once. Add surrounding text, or set "
     "replace_all.",
     ProblemCode.STALE: "{path} exists, and you have not read it as it is now. Read it with read_file, then try again.",
-    ProblemCode.FULL: "There is no room left for {path}. Delete files that are not needed any more, then try again.",
+    ProblemCode.FULL: "There is no space left for {path}. Delete files that are no longer needed, then try again.",
     ProblemCode.TIMED_OUT: "{path} took too long. Use a smaller folder or a simpler pattern.",
 }
 """What went wrong, and what the model can try."""

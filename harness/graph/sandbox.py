@@ -99,4 +99,4 @@ class _Hold:
         try:
             await self._provider.release(self._thread_id)
         except SandboxError as error:
-            log.warning("a sandbox was not released: %s %s", error, error.hint)
+            log.warning("sandbox not released: %s %s", error, error.hint)

@@ -71,7 +71,7 @@ async def _fetched(sandbox: Sandbox, path: str, write: Callable[[bytes], Awaitab
 
 
 def _warn(error: SandboxError) -> None:
-    log.warning("a file that was sent could not be compared with what came: %s", error)
+    log.warning("a sent file could not be compared with the one received: %s", error)
 
 
 def _stands_in(shown: str, content: bytes, sha256: str) -> bool:

@@ -76,7 +76,7 @@ class Updater:
         except Exception as error:  # vendors' clients raise anything; unrelated errors propagate
             failure = self._failure(error)
             self._health.failed(self._name, failure.kind)
-            log.warning("a memory was not updated: %s", self._health.described(failure))
+            log.warning("memory not updated: %s", self._health.described(failure))
             return None
         self._health.succeeded(self._name)
         changes = changes_of(answer or {}, turns, memory)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.threads.held import Holding
 
 if not _msgpack.STRICT_MSGPACK_ENABLED:
-    raise RuntimeError("langgraph was imported before harness, so its checkpoints would load any type they name")
+    raise RuntimeError("langgraph was imported before harness, so checkpoints could load any type they name")
 
 log = logging.getLogger(__name__)
 MESSAGES = "messages"

@@ -134,7 +134,7 @@ class Holding:
             # Not asyncio.timeout, which ends as a cancellation in a cancelled task (Python 3.11.2).
             await asyncio.wait_for(self._once(steps.left), LAST_SECONDS)
         except Exception as error:
-            log.warning("thread %s: its last steps were not written: %s: %s", thread_id, type(error).__name__, error)
+            log.warning("thread %s: last steps not written: %s: %s", thread_id, type(error).__name__, error)
 
     async def add(self, step: Step) -> None:
         """Hold a step back, or write it if its thread is not held."""

@@ -193,13 +193,13 @@ async def change(
     if at is not None and state.metadata is None:
         raise LookupError(f"checkpoint {at} of thread {thread_id} is not kept")
     if state.tasks:
-        raise UnfitChange("this checkpoint is in the middle of a turn: take one with nothing next")
+        raise UnfitChange("this checkpoint is in the middle of a turn: choose one whose `next` is empty")
     known: list[AnyMessage] = state.values.get("messages", [])
     writes = _writes(known, changes)
     changed = reduce_messages(known, writes)
     _check_size(known, changed)
     if _unpaired(changed) - _unpaired(known):
-        raise UnfitChange("a message that calls tools and the results of its calls stay or go together")
+        raise UnfitChange("a message with tool calls and their results must be kept or removed together")
     if at is not None:
         await rewind(graph, effects, thread_id, at)
     await _put(graph, thread_id, {"messages": writes})
@@ -232,7 +232,7 @@ def _writes(known: Sequence[AnyMessage], changes: Sequence[HistoryEntry | Remova
             writes.append(RemoveMessage(each.message_id))
             ids.remove(each.message_id)
         else:
-            raise UnfitChange(f"there is no message with the id {each.message_id!r}")
+            raise UnfitChange(f"no message has the id {each.message_id!r}")
     return writes
 
 

@@ -67,7 +67,7 @@ class Outage:
         if self._began is None:
             self._began, self._tell_at, self._pause = now, now, FIRST_PAUSE
         if now >= self._tell_at:
-            self._tell("%s, it is tried again: %s", self._bad, error)
+            self._tell("%s, retrying: %s", self._bad, error)
             self._tell_at = now + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 

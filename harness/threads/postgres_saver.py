@@ -50,7 +50,7 @@ class Superseded(Exception):
     """Another process took over this one's work: nothing more is written from here."""
 
     def __init__(self) -> None:
-        super().__init__("another process took over; no checkpoint is written from here any more")
+        super().__init__("another process took over; this process no longer writes checkpoints")
 
 
 async def _bounded(connection: AsyncConnection[Any]) -> None:
@@ -78,7 +78,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         self._saw = saw
         self._fence = fence
         self._leads = leads
-        self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
+        self._outage = Outage(log.warning, "checkpoint database unreachable", "checkpoint database reachable again")
         self._thread: ContextVar[str] = ContextVar("written_thread", default="")
         self._shared: ContextVar[AsyncCursor[DictRow] | None] = ContextVar("shared_cursor", default=None)
         self.holding = Holding(self._steps_written, self._write)
@@ -229,4 +229,4 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
 
     def _lead(self) -> None:
         if not self._leads():
-            raise OperationalError("this process does not lead")
+            raise OperationalError("this process is not the leader")

@@ -170,7 +170,7 @@ async def test_what_is_allowed_for_good_is_not_asked_again_in_the_thread(gateway
 async def test_one_that_fails_is_told(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says(orders("die 3"), user=person)
     await gateway.telegram.wait_for_text(person, "I am back.")
-    assert "it ended by itself with exit code 3: something broke" in await told(gateway)
+    assert "it exited with code 3: something broke" in await told(gateway)
     await gateway.telegram.user_says(orders("say x", agent="broken").replace("back", "here"), user=person)
     await gateway.telegram.wait_for_text(person, "I am here.")
     assert "exit code 127" in await told(gateway)

@@ -103,7 +103,7 @@ async def test_a_call_and_its_result_go_together(client: LangGraphClient) -> Non
 @pytest.mark.parametrize(
     ("values", "more", "why"),
     [
-        ({"messages": [{"type": "remove", "id": "nobody's"}]}, {}, "no message with the id"),
+        ({"messages": [{"type": "remove", "id": "nobody's"}]}, {}, "no message has the id"),
         ({"messages": [{"type": "remove"}]}, {}, "id of the message"),
         ({"messages": [{"type": "tool", "tool_call_id": "x", "content": "x"}]}, {}, "belong to the agent"),
         ({"messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]}]}, {}, "belong to the agent"),

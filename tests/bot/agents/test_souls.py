@@ -111,7 +111,7 @@ def test_a_broken_folder_is_named_with_file_and_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         load(written(tmp_path, "conversations: {agent: support}\n"), os.environ)
     assert str(error.value).splitlines() == [
-        f"{tmp_path}/agents/silent/SOUL.md: is missing or empty; it says who the agent is",
+        f"{tmp_path}/agents/silent/SOUL.md: is missing or empty; it describes the agent",
         f"{tmp_path}/agents/support/config.yaml: featurs: unknown key",
     ]
 

@@ -94,13 +94,13 @@ def test_every_fault_is_named_with_its_place_and_the_agent_is_left_out(tmp_path:
     assert f"longer than {LONGEST_SOUL}" in found.pop("long/SOUL.md:")
     assert "valid boolean" in found.pop("wrong/config.yaml:features.web")
     assert found.pop("mine/config.yaml:features.memory") == "Input should be True, False or 'own'"
-    assert found.pop("named/config.yaml:model") == "fst names no model; known are: fast, main"
-    assert found.pop("named/config.yaml:tool_groups") == "crn is the group of no tool; known are: crm"
-    assert found.pop("named/config.yaml:mcp_servers") == "wicki names no server of mcp_servers; known are: wiki"
-    assert "names no type of subagents" in found.pop("named/config.yaml:subagents")
+    assert found.pop("named/config.yaml:model") == "fst is not a configured model; known: fast, main"
+    assert found.pop("named/config.yaml:tool_groups") == "crn is not the group of any tool; known: crm"
+    assert found.pop("named/config.yaml:mcp_servers") == "wicki is not in mcp_servers; known: wiki"
+    assert "is not a subagent type" in found.pop("named/config.yaml:subagents")
     assert found.pop("typo/config.yaml:modell") == "unknown key"
     assert "valid dictionary" in found.pop("list/config.yaml:")
-    assert "is no YAML" in found.pop("yaml/config.yaml:")
+    assert "is not valid YAML" in found.pop("yaml/config.yaml:")
     assert found.pop("binary/SOUL.md:") == "is not UTF-8 text"
     assert found == {}
     assert list(load_agents(tmp_path, KNOWN).definitions) == [DEFAULT]

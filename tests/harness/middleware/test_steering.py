@@ -93,7 +93,7 @@ async def test_it_is_heard_behind_the_results_and_kept_in_the_thread(
     second = script.requests[1]
     assert isinstance(second[-2], ToolMessage)
     assert second[-1].id == "inbox-in French"
-    assert "written while you were at work" in str(second[-1].content)
+    assert "written while you were working" in str(second[-1].content)
     assert [message.id for message in kept if isinstance(message, HumanMessage)] == ["inbox-go", "inbox-in French"]
     assert history == [
         ("user", "go"),

@@ -155,7 +155,7 @@ async def test_a_stop_does_not_wait_for_room(tmp_path: Path, caplog: pytest.LogC
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 10)
-    assert "its last steps were not written" in caplog.text
+    assert "last steps not written" in caplog.text
     assert await checkpoints.newest("t") is None
     await checkpoints.close()
 
@@ -177,4 +177,4 @@ async def test_a_stop_does_not_wait_for_a_database_that_hangs(
     running.cancel()
     await asyncio.wait({running}, timeout=10)
     assert running.cancelled()
-    assert "its last steps were not written: TimeoutError" in caplog.text
+    assert "last steps not written: TimeoutError" in caplog.text

@@ -24,7 +24,7 @@ def test_it_is_told_ever_more_rarely_and_at_its_end() -> None:
         told.now += 1
     told.outage.succeeded("a")
     assert [when for when, _ in told.said] == [0, 4, 12, 28, 60, 120, 180, 200]
-    assert told.said[0][1] == "cannot be written, it is tried again: full"
+    assert told.said[0][1] == "cannot be written, retrying: full"
     assert told.said[-1][1] == "is written again, after 200 s"
 
 

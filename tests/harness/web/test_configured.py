@@ -93,7 +93,7 @@ async def test_groups_and_names(bench: Bench, script: Script) -> None:
     ("use", "told"),
     [
         (f"{HERE}:nothing", "has no nothing"),
-        (f"{HERE}:NO_TOOL", "is no LangChain tool"),
+        (f"{HERE}:NO_TOOL", "is not a LangChain tool"),
         ("no_such_module:x", "cannot be imported"),
     ],
 )
@@ -107,14 +107,14 @@ async def test_what_cannot_be_had_is_told_by_its_key(bench: Bench, use: str, tol
 
 async def test_a_name_that_is_taken_is_refused_with_both_places(bench: Bench) -> None:
     bench.extras = ExtraSettings(tools=settings("weather", "weather"))
-    with pytest.raises(ToolSetupError, match=r"tools\[1\]: the name weather belongs to tools\[0\] already"):
+    with pytest.raises(ToolSetupError, match=r"tools\[1\]: the name weather is already used by tools\[0\]"):
         async with bench.open():
             pass
     in_memory(bench)
     web = WebSettings(fetch=FetchSettings(enabled=True))
     for name in ("bash", "view_image", "web_fetch"):
         bench.extras = ExtraSettings(tools=settings("weather", name=name), web=web)
-        with pytest.raises(ToolSetupError, match=rf"the name {name} belongs to the tools of Antler already"):
+        with pytest.raises(ToolSetupError, match=rf"the name {name} is already used by the tools of Antler"):
             async with bench.open():
                 pass
 
