@@ -33,8 +33,8 @@ class ImageSettings(Section):
     use: str = Field(default="", pattern=f"^$|{CLASS_PATH}", description="module:Class of another service")
     base_url: str = OPENAI
     api_key: SecretStr | None = None
-    sizes: dict[Shape, str] = Field(default=SIZES, min_length=1, description="What the service calls each shape")
-    edits: bool = Field(default=True, description="It also takes pictures to begin with: /images/edits")
+    sizes: dict[Shape, str] = Field(default=SIZES, min_length=1, description="The service's size for each shape")
+    edits: bool = Field(default=True, description="Whether it also edits pictures: /images/edits")
     options: dict[str, Any] = Field(default={}, description="Added to each request, such as quality")
     timeout: float = Field(default=180.0, gt=0, le=3600, description="Seconds for one picture, retries included")
     price: ImagePrice | None = None
@@ -68,14 +68,14 @@ class SpeechSettings(Section):
     use: str = Field(default="", pattern=f"^$|{CLASS_PATH}", description="module:Class of another service")
     base_url: str = OPENAI
     api_key: SecretStr | None = None
-    voice: str = Field(default="alloy", min_length=1, max_length=200, description="That answers are spoken with")
+    voice: str = Field(default="alloy", min_length=1, max_length=200, description="Voice for spoken answers")
     voices: tuple[str, ...] = Field(
-        default=("alloy", "nova", "onyx", "shimmer"), max_length=100, description="That the agent can choose from"
+        default=("alloy", "nova", "onyx", "shimmer"), max_length=100, description="Voices the agent can choose from"
     )
     options: dict[str, Any] = Field(default={}, description="Added to each request, such as speed or instructions")
-    answers: Literal["off", "on"] = Field(default="off", description="Where nobody has said /voice on or off")
+    answers: Literal["off", "on"] = Field(default="off", description="Default where /voice has not been set")
     max_characters: int = Field(
-        default=1500, ge=100, le=4000, description="Of a spoken answer; of a longer one the beginning is spoken"
+        default=1500, ge=100, le=4000, description="Characters of an answer that are spoken at most"
     )
     max_recording: int = Field(
         default=30_000, ge=1000, description="Characters of one recording that the agent makes, such as a podcast"

@@ -45,19 +45,19 @@ LONGEST_PART = 4000
 
 REASONS: Mapping[Kind, str] = {
     Kind.AUTH: "the service refuses its API key: an operator has to set {section}.api_key",
-    Kind.QUOTA: "the account at the service has no credit left: an operator has to see to it",
-    Kind.NOT_FOUND: "the service does not know the configured model: an operator has to see to {section}.model and "
+    Kind.QUOTA: "the account at the service has no credit left: an operator has to add some",
+    Kind.NOT_FOUND: "the service does not know the configured model: an operator has to check {section}.model and "
     "{section}.base_url",
-    Kind.RATE_LIMITED: "the service takes no more requests at the moment; try again later",
+    Kind.RATE_LIMITED: "the service accepts no more requests for now; try again later",
     Kind.OVERLOADED: "the service is overloaded; try again later",
-    Kind.CONTENT_FILTER: "the service refuses what was asked for, by its rules on content; ask for something else",
-    Kind.CONTEXT_LENGTH: "what was asked for is too long for the service; make it shorter",
-    Kind.TIMEOUT: "the service did not answer in time; whether it was paid is not known",
-    Kind.CONNECTION: "the service cannot be reached: an operator has to see to {section}.base_url",
-    Kind.CUT: "the service's answer broke off; whether it was paid is not known",
-    Kind.UNAVAILABLE: "the service has trouble of its own; try again later",
-    Kind.BAD_RESPONSE: "the service answered something that is none: an operator has to see to {section}.base_url",
-    Kind.BAD_REQUEST: "the service refuses the request: an operator finds in the log what it says of {section}",
+    Kind.CONTENT_FILTER: "the service's content rules reject this request; ask for something else",
+    Kind.CONTEXT_LENGTH: "the request is too long for the service; make it shorter",
+    Kind.TIMEOUT: "the service did not answer in time; it may have charged for this",
+    Kind.CONNECTION: "the service cannot be reached: an operator has to check {section}.base_url",
+    Kind.CUT: "the service's answer broke off; it may have charged for this",
+    Kind.UNAVAILABLE: "the service has a problem; try again later",
+    Kind.BAD_RESPONSE: "the service's answer is not valid: an operator has to check {section}.base_url",
+    Kind.BAD_REQUEST: "the service rejects the request: its reason is in the operator's log, under {section}",
 }
 REFUSED_TEXTS = ("moderation_blocked", "safety system", "content_policy_violation")
 
@@ -66,7 +66,7 @@ class MediaFailure(Exception):
     """Nothing was made. The text says why, for the model; it contains no secret and nothing of the request."""
 
     def __init__(self, section: str, kind: Kind) -> None:
-        super().__init__(REASONS.get(kind, "something went wrong, which the log tells").format(section=section))
+        super().__init__(REASONS.get(kind, "something went wrong; the log has the details").format(section=section))
         self.kind = kind
 
 
@@ -183,7 +183,7 @@ class ImageService(_Service):
         async with request as answer:
             body = json.loads(await _whole(answer.iter_bytes(), MOST_JSON))
         if not isinstance(body, dict):
-            raise ValueError("the answer is no JSON object")
+            raise ValueError("the answer is not a JSON object")
         return ImagesResponse.construct(**body)  # like the SDK: imitating servers leave fields out
 
     async def _fetched(self, url: str) -> bytes:
@@ -195,7 +195,7 @@ class ImageService(_Service):
         # The target of a redirect was not named by the service.
         async with self._http.stream("GET", whole, follow_redirects=False) as answer:
             if answer.status_code != 200:
-                raise ValueError(f"the picture's address answers {answer.status_code}")
+                raise ValueError(f"the image URL returned {answer.status_code}")
             return await _whole(answer.aiter_bytes())
 
 
@@ -241,7 +241,7 @@ class _OwnSpeaker:
         except TimeoutError:
             raise MediaFailure("speech", Kind.TIMEOUT) from None
         except Exception as error:  # whatever it raises, an answer must not be lost with its recording
-            log.warning("speech: a class of your own failed", exc_info=error)
+            log.warning("speech: custom class failed", exc_info=error)
             raise MediaFailure("speech", Kind.UNAVAILABLE) from None
         if isinstance(content, bytes) and 0 < len(content) <= MOST_BYTES:
             return content
@@ -269,7 +269,7 @@ def _own(section: str, settings: ImageSettings | SpeechSettings, route: Route, m
     try:
         made = kind(settings, route)
     except (ImportError, AttributeError, TypeError) as error:
-        raise ToolSetupError(f"{section}.use: {settings.use} is not made with (settings, route): {error}") from error
+        raise ToolSetupError(f"{section}.use: {settings.use} cannot take (settings, route): {error}") from error
     if not callable(getattr(made, method, None)) or not callable(getattr(made, "close", None)):
         raise ToolSetupError(f"{section}.use: {settings.use} has no {method} and close")
     return made

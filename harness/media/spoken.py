@@ -116,7 +116,7 @@ def joined(recordings: Sequence[bytes]) -> bytes:
 def _frames(recording: bytes) -> bytes:
     start = _begins(recording)
     if start < 0:
-        raise ValueError("The service gave no MP3, so its parts cannot be joined; an operator has to see to speech.")
+        raise ValueError("The service gave no MP3, so its parts cannot be joined; an operator has to check speech.")
     length = _length(recording[start : start + 4])
     first = recording[start : start + length]
     if any(mark in first[:64] for mark in (b"Xing", b"Info", b"VBRI")):

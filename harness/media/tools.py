@@ -46,7 +46,7 @@ MOST_SCRIPT_BYTES = 400_000
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 PARTS = f"{WORKSPACE}/.speech"
 """Parts of recordings that were paid for, one file each, reused when a recording is made again."""
-LOST = f"{INTERRUPTED} The picture is not there, and may have been paid for: ask the person before you make it again."
+LOST = f"{INTERRUPTED} The picture is missing, but may have been charged: ask the person before you make it again."
 
 
 class NotMade(Exception):
@@ -97,7 +97,7 @@ class _Desk:
         """Raise NotMade if a budget is used up."""
         overdraft = await self._budget.overdraft(scope_of(runtime).ctx) if self._budget is not None else None
         if overdraft is not None:
-            raise NotMade(f"The budget {overdraft.name} is used up; nothing was asked for. Tell the person.")
+            raise NotMade(f"The budget {overdraft.name} is used up; nothing was requested. Tell the person.")
 
     async def write(self, runtime: Runtime, path: str, content: bytes) -> None:
         """Write a file into the sandbox. Raises NotMade."""
@@ -115,11 +115,11 @@ class _Desk:
             async with run.writing:
                 taken = await self.spool.take(scope_of(runtime).ctx.run_id, path, sandbox)
         except NotTaken as error:
-            raise NotMade(f"{path} was made, and is not sent: {error}.") from None
+            raise NotMade(f"{path} was made but not sent: {error}.") from None
         if isinstance(taken, Problem):
             if taken.code is ProblemCode.NOT_FOUND:
                 return None
-            raise NotMade(f"{path} was made, and is not sent: {explained(taken)}")
+            raise NotMade(f"{path} was made but not sent: {explained(taken)}")
         tell(runtime, Told(partial(FileReady, call_id=runtime.tool_call_id or "", file=taken)))
         return taken
 
@@ -129,11 +129,11 @@ def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTo
 
     @tool(MAKE_IMAGE)
     async def make_image(
-        prompt: Annotated[str, "What is to be seen: subject, setting, style, light, colours, and any words in quotes"],
+        prompt: Annotated[str, "What to show: subject, setting, style, light, colors, and any words in quotes"],
         runtime: Runtime,
         shape: Annotated[str, "As listed above"] = "",
-        name: Annotated[str, "Name of the file, without an ending"] = "",
-        references: Annotated[tuple[str, ...], "Paths of pictures to begin with, at most 4"] = (),
+        name: Annotated[str, "File name without extension"] = "",
+        references: Annotated[tuple[str, ...], "Paths of pictures to start from, at most 4"] = (),
     ) -> Answer:
         """Make a picture with a paid service. It is saved below the outputs and sent with your answer: do not present
         it again. One call makes one picture."""
@@ -151,7 +151,7 @@ def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTo
             _pay(runtime, settings, painted.input_tokens, painted.output_tokens)
             mime_type = mime_type_of("", painted.content[:32])
             if mime_type not in {known for _, known in IMAGES}:
-                raise NotMade("No picture was made: the service answered something else. An operator has to see to it.")
+                raise NotMade("No picture was made: the service returned something else. An operator has to check it.")
             path = f"{stem}.{ENDINGS[mime_type]}"
             await desk.write(runtime, path, painted.content)
             await desk.present(runtime, path)
@@ -176,9 +176,9 @@ async def _order(
     sizes = {str(name): size for name, size in settings.sizes.items()}
     size = sizes.get(shape) if shape else next(iter(sizes.values()))
     if size is None:
-        raise NotMade(f"There is no such shape; take one of: {', '.join(sizes)}.")
+        raise NotMade(f"There is no such shape; use one of: {', '.join(sizes)}.")
     if references and not settings.edits:
-        raise NotMade("This service takes no pictures to begin with. Describe the picture in words.")
+        raise NotMade("This service cannot start from pictures. Describe the picture in words.")
     if len(references) > MOST_REFERENCES:
         raise NotMade(f"At most {MOST_REFERENCES} pictures can be given.")
     given = []
@@ -186,7 +186,7 @@ async def _order(
         content = await _read(runtime, path, MOST_REFERENCE_BYTES)
         mime_type = mime_type_of("", content[:32])
         if mime_type not in ENDINGS:
-            raise NotMade(f"{short(path)} is no PNG, JPEG, WEBP or GIF.")
+            raise NotMade(f"{short(path)} is not a PNG, JPEG, WEBP or GIF.")
         given.append((f"reference.{ENDINGS[mime_type]}", content, mime_type))
     return Order(prompt=prompt.strip(), size=size, references=given)
 
@@ -203,9 +203,9 @@ def speech_tool(settings: SpeechSettings, service: Speaker, desk: _Desk) -> Base
     @tool(SPEAK)
     async def speak(
         runtime: Runtime,
-        text: Annotated[str, "What to say, plain words for the ear; or leave it out and give script"] = "",
-        script: Annotated[str, "Path of a text file with what to say, for anything long"] = "",
-        voices: Annotated[dict[str, str] | None, "Who speaks with which voice"] = None,
+        text: Annotated[str, "What to say, in plain spoken words; or leave it out and give script"] = "",
+        script: Annotated[str, "Path of a text file with what to say, for long texts"] = "",
+        voices: Annotated[dict[str, str] | None, "Voice of each speaker"] = None,
         name: Annotated[str, "Name of the file, without an ending"] = "",
     ) -> Answer:
         """Make a recording (MP3) with a paid service. With voices such as {"ANN": "nova", "BEN": "onyx"}, each line
@@ -218,7 +218,7 @@ def speech_tool(settings: SpeechSettings, service: Speaker, desk: _Desk) -> Base
             )
             length = sum(len(words) for _, words in turns)
             if not turns or length > settings.max_recording:
-                raise NotMade(f"Give between 1 and {settings.max_recording} characters to say; these are {length}.")
+                raise NotMade(f"Give between 1 and {settings.max_recording} characters to say, not {length}.")
             parts = [(voice, part) for voice, words in turns for part in in_parts(words)]
             recordings = await _recorded(runtime, parts, settings, service, desk)
             whole = await asyncio.to_thread(joined, recordings)
@@ -273,7 +273,7 @@ async def _said(runtime: Runtime, text: str, script: str) -> str:
 def _voice(settings: SpeechSettings, voice: str) -> str:
     known = (settings.voice, *settings.voices)
     if voice not in known:
-        raise NotMade(f"There is no voice {voice[:60]!r}; take one of: {', '.join(dict.fromkeys(known))}.")
+        raise NotMade(f"There is no voice {voice[:60]!r}; use one of: {', '.join(dict.fromkeys(known))}.")
     return voice
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NOT_KEPT = (
-    "The call was made, and its result was nothing that can be kept. Look at the state of things before you repeat it."
+    "The call was made, but its result cannot be stored. Check the current state before you repeat it."
 )
 
 
@@ -127,7 +127,7 @@ def _recordable(result: ToolMessage) -> tuple[ToolMessage, str]:
     try:
         return result, result.model_dump_json()
     except ValueError as error:
-        log.error("the tool %s gave a result that cannot be kept as it is: %s", result.name, type(error).__name__)
+        log.error("the tool %s returned a result that cannot be stored as it is: %s", result.name, type(error).__name__)
     without = result.model_copy(update={"artifact": None})
     try:
         return without, without.model_dump_json()

@@ -140,7 +140,7 @@ class Fallback(AgentMiddleware[Any, Any, Any]):
 
     def _tell(self, place: int, request: ModelRequest[Any]) -> None:
         wanted, answered = self._candidates[0].settings, self._candidates[place].settings
-        log.warning("the model %s answers instead of %s", answered.full_name, wanted.full_name)
+        log.warning("model %s answers instead of %s", answered.full_name, wanted.full_name)
         tell(request.runtime, Told(partial(Notice, kind="fallback", model=answered.name, instead_of=wanted.name)))
         if wanted.supports_vision and not answered.supports_vision and _shows_images(request.messages):
             tell(request.runtime, Told(partial(Notice, kind="images_not_seen", model=answered.name)))

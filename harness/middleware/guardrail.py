@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 SHELL = "bash"
 LONGEST_REASON = 300
 DENIED = (
-    "This call was not made, the gateway's rules deny it. {reason} Do what the person wants in another way, or tell "
+    "This call was not made: the gateway's rules deny it. {reason} Do what the person wants in another way, or tell "
     "them why you cannot; do not try to get it past this check."
 )
 REFUSED = (
@@ -48,15 +48,15 @@ REFUSED = (
 )
 SAID = "They said: {reason}. "
 TOO_MANY = (
-    "This call was not made: it needs a person's approval, and too many were asked for already. Make no more calls "
+    "This call was not made: it needs a person's approval, and too many were requested already. Make no more calls "
     "that need one in this turn; tell the person what you could not do."
 )
 CHANGED = (
     "This call was not made: what it would do has changed since a person decided on it, so that decision does not "
     "count. Make it again if it is still wanted; they are asked again."
 )
-NOT_FROM_HERE = "nobody can be asked from within a subagent, so hand this step back to who delegated to you"
-BROKEN = "It could not be checked, and what cannot be checked is not done."
+NOT_FROM_HERE = "a subagent cannot ask people, so hand this step back to the agent that delegated to you"
+BROKEN = "It could not be checked, and calls that cannot be checked are not made."
 
 
 class Guardrail(AgentMiddleware[Any, Any, Any]):
@@ -101,7 +101,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
             if verdict.decision == "allow" and asks:
                 verdict = Verdict("ask", REASON)
             if verdict.decision == "deny":
-                log.warning("a call of %s was denied: %s", call["name"], verdict.reason)
+                log.warning("call of %s denied: %s", call["name"], verdict.reason)
                 return _error(request, DENIED.format(reason=verdict.reason))
             proposing = self._proposing.get(call["name"])
             proposal = await proposing.proposal(request.runtime, call["args"], place) if proposing else None
@@ -134,10 +134,10 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
             async with asyncio.timeout(self._seconds):
                 verdict: object = await self._provider.evaluate(guarded)
         except Exception as error:  # an operator's provider may raise anything
-            log.error("a tool call could not be checked, so it is denied", exc_info=error)
+            log.error("tool call denied, since it could not be checked", exc_info=error)
             return Verdict("deny", BROKEN)
         if not isinstance(verdict, Verdict) or verdict.decision not in ("allow", "deny", "ask"):
-            log.error("the guardrail's provider gave no verdict but %s, so the call is denied", type(verdict).__name__)
+            log.error("call denied: the guardrail provider returned %s, not a verdict", type(verdict).__name__)
             return Verdict("deny", BROKEN)
         return verdict
 
@@ -160,7 +160,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
             return Approval(allowed=False, reason=NOT_FROM_HERE)
         scope.approvals.asking += 1
         if await self._approvals.room(scope.ctx) < scope.approvals.asking:
-            log.warning("run %s asks for too many approvals", scope.ctx.run_id)
+            log.warning("run %s requests too many approvals", scope.ctx.run_id)
             return None
         asked = {
             "prompt_id": "a" + hashlib.sha256(f"{scope.ctx.run_id}/{place}/{digest}".encode()).hexdigest()[:31],

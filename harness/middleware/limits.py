@@ -50,7 +50,7 @@ MOST_NAMED, LONGEST_NAMED = 20, 80
 BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 """Types of content blocks that repeat a call."""
 NOTE = (
-    "At most {limit} tasks run at once, so these of your last answer were not started: {tasks}. Nothing was done for "
+    "At most {limit} tasks run at once, so these from your last answer were not started: {tasks}. Nothing was done for "
     "them. Delegate them now if they are still needed, at most {limit} in one answer."
 )
 
@@ -59,7 +59,7 @@ Key = tuple[str, str]
 LOOP_WARNING = "loop_warning"
 WARNING = framed(
     LIMIT,
-    "You have made this very call {count} times in this turn: {tool}. Making it again will not give anything new. "
+    "You have made this exact call {count} times in this turn: {tool}. Making it again will not return anything new. "
     "Do something else, or answer with what you have.",
 )
 STOP = framed(

@@ -185,7 +185,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         """One attempt through the circuit breaker; raises ModelFailure for any failure of the model."""
         wait = self._breaker.wait()
         if wait is not None:
-            detail = "the provider failed many times in a row; not asked again yet"
+            detail = "the provider failed many times in a row; not called again yet"
             raise ModelFailure(self._breaker.kind, model=self._model, detail=detail, retry_after=wait)
         try:
             response = await handler(request)

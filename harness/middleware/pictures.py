@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
-SHOWN = "The picture {path}, which you asked to see:"
-LOST = "The picture {path} is not at hand any more after a restart: look at it again if you need it."
+SHOWN = "The image {path}, which you asked to see:"
+LOST = "The image {path} is no longer available after a restart: view it again if you need it."
 
 
 class ViewImage(AgentMiddleware[Any, Any, Any]):

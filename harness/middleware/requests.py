@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 LONGEST_NAME = 64
 NOT_LOADED = (
     "{name} is not loaded, so nothing happened. Call tool_search with select:{name} first; then call it with the "
-    "arguments that its schema asks for."
+    "arguments that its schema requires."
 )
 MISSING = (
-    "There is no tool {name} now, so nothing happened: a server that had it has changed, or it never was.{near} If "
-    "nothing else can do it, tell the person."
+    "There is no tool {name}, so nothing happened: its server has changed, or it never existed.{near} If no "
+    "other tool can do it, tell the person."
 )
 
 

@@ -34,12 +34,12 @@ LONG = 4000
 """Characters from which a command is parsed in a thread, so that nothing else is blocked."""
 LONGEST_KEPT = 20_000
 BLOCKED = (
-    "This command was not run, nothing happened. {reason} Do what the person wants in another way, or tell them why "
+    "This command was not run; nothing happened. {reason} Do what the person wants in another way, or tell them why "
     "you cannot; do not try to get it past this check."
 )
 NOT_LOGGED = (
-    "This command was not run, nothing happened: the log of commands cannot be written, and without it none is run. An "
-    "operator has to see to that (a full disk?). Do not try again now; tell the person."
+    "This command was not run; nothing happened: the command log cannot be written, and no command runs without it. An "
+    "operator has to fix that (a full disk?). Do not try again now; tell the person."
 )
 
 
@@ -59,11 +59,11 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         found = assess(command) if len(command) < LONG else await asyncio.to_thread(assess, command)
         if found.verdict is not Verdict.PASS:
-            log.warning("a command was found fit to %s (%s)", found.verdict, found.rule)
+            log.warning("command verdict: %s (%s)", found.verdict, found.rule)
         try:
             await self._audit.append(self._entry(request, command, found))
         except OSError as error:
-            log.error("the log of commands cannot be written, so no command runs: %s", error)
+            log.error("command log not writable, so no command runs: %s", error)
             return error_result(request.tool_call, NOT_LOGGED)
         if found.verdict is Verdict.BLOCK:
             return error_result(request.tool_call, BLOCKED.format(reason=found.reason))
@@ -82,7 +82,7 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
         try:
             await self._audit.append(self._entry(request, command, found, event="ended", **ended))
         except OSError as error:
-            log.error("the end of a command is missing in the log of commands: %s", error)
+            log.error("command log lacks the end of a command: %s", error)
 
     def _entry(self, request: ToolCallRequest, command: str, found: Assessment, **more: Any) -> AuditEntry:
         scope = scope_of(request.runtime)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from harness.graph.signals import RunScope
 
 REFUSED = (
-    "{tool} is outside of the allowed-tools of {skills}, so nothing happened. Until this turn ends only these may be "
-    "called: {allowed}; besides them, files can be read and questions asked. Do it with these, or tell the person what "
+    "{tool} is not among the allowed-tools of {skills}, so nothing happened. Until this turn ends only these may be "
+    "called: {allowed}; besides them, files can be read and questions asked. Use these, or tell the person what "
     "cannot be done."
 )
 OFF = (
-    "This is the workflow of a skill that is turned off here, or that an administrator has not agreed to yet, so it "
-    "must not be followed. Do without it, or tell the person: /skills says more."
+    "This is the workflow of a skill that is turned off here, or that an administrator has not approved yet, so it "
+    "must not be followed. Do without it, or tell the person: /skills shows more."
 )
 MOST_NAMED = 40
 

@@ -182,7 +182,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
             if failure is None:
                 raise
             self._health.failed(self._name, failure.kind)
-            log.warning("no summary: %s", self._health.described(failure))
+            log.warning("history not summarized: %s", self._health.described(failure))
             raise failure from error
         self._health.succeeded(self._name)
         if str(answer.text).strip():

@@ -36,16 +36,16 @@ HEAD_SHARE = 0.5
 LONGEST_KEPT = 2_000_000
 """Characters of the file."""
 
-NO_RESULT = "It was done, and it answered nothing."
+NO_RESULT = "It was done and returned nothing."
 
 NO_SANDBOX = (
     "The sandbox does not work now: {text}. {hint}Commands and files are not available until then; do not try again in "
     "this turn. Tell the person, and answer as well as you can without."
 )
-TIMED_OUT = "{tool} took too long and was given up. Try something smaller, or try once more later."
+TIMED_OUT = "{tool} took too long and was stopped. Try something smaller, or try again later."
 DEFECT = (
-    "{tool} failed because of a defect in it ({kind}), not because of you; whether a part of it happened is not known. "
-    "Look at the state of things, then try another way. If there is none, tell the person."
+    "{tool} failed because of a defect in it ({kind}), not because of you; part of it may have happened. "
+    "Check the current state, then try another way. If there is none, tell the person."
 )
 
 
@@ -84,10 +84,10 @@ async def _stored(request: ToolCallRequest, text: str) -> str:
         sandbox = await scope.sandbox.get()
         written = await sandbox.write_file(path, text[:LONGEST_KEPT])
     except SandboxError as error:
-        log.warning("a long result was not kept: %s %s", error, error.hint)
+        log.warning("long result not kept: %s %s", error, error.hint)
         return ""
     if isinstance(written, Problem):
-        log.info("a long result was not kept: %s %s", written.code, written.detail)
+        log.info("long result not kept: %s %s", written.code, written.detail)
         return ""
     return path
 
@@ -100,7 +100,7 @@ def _shortened(text: str, most: int, path: str) -> str:
         part = "" if len(text) <= LONGEST_KEPT else f"the first {LONGEST_KEPT} characters of "
         note = f"{cut}; {part}the result can be read in {path}, by its lines or with grep ...]"
     else:
-        note = f"{cut}, and they are not kept: ask for less at a time ...]"
+        note = f"{cut}, and they are not kept: request less at once ...]"
     return f"{text[:head]}\n\n{note}\n\n{text[head - left :]}"
 
 
@@ -131,9 +131,9 @@ def _message_of(result: Any, call: ToolCall) -> ToolMessage:
     for answer in answers:
         for message in _messages(answer):
             if isinstance(message, ToolMessage) and message.tool_call_id == call["id"]:
-                log.info("the tool %s answered with a command: only its result is taken", call["name"])
+                log.info("tool %s returned a command: only its result is used", call["name"])
                 return message
-    log.warning("the tool %s answered with a command that has no result of the call", call["name"])
+    log.warning("tool %s returned a command without a result for the call", call["name"])
     return ToolMessage(NO_RESULT, tool_call_id=call["id"] or "", name=call["name"])
 
 
@@ -181,9 +181,9 @@ class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
 def _explained(tool: str, error: Exception) -> str:
     match error:
         case SandboxError():
-            log.error("the sandbox does not work: %s %s", error, error.hint)
+            log.error("sandbox failure: %s %s", error, error.hint)
             hint = (
-                f"An operator can help: {error.hint.rstrip('.')}. " if error.hint else "An operator has to look at it. "
+                f"An operator can help: {error.hint.rstrip('.')}. " if error.hint else "An operator has to fix it. "
             )
             return NO_SANDBOX.format(text=str(error).rstrip("."), hint=hint)
         case ToolException():

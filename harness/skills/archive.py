@@ -74,33 +74,33 @@ def _entry_faults(info: zipfile.ZipInfo) -> Iterator[str]:
     if stat.S_IFMT(mode) not in _ORDINARY or info.external_attr & _REPARSE:
         yield "is a link or a special file"
     elif stat.S_ISDIR(mode) != info.is_dir() and stat.S_IFMT(mode):
-        yield "is a folder by one word and a file by another"
+        yield "is marked both as a folder and as a file"
     if mode & _SET_ID:
-        yield "would run with its owner's rights"
+        yield "would run with its owner's permissions"
     if info.flag_bits & _ENCRYPTED:
         yield "is encrypted"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        yield "is packed in an unusual way"
+        yield "uses an unsupported compression"
     if info.file_size > SMALL and info.file_size > MOST_RATIO * max(info.compress_size, 1):
-        yield f"is packed more than {MOST_RATIO} to 1"
+        yield f"is compressed by more than {MOST_RATIO} to 1"
     yield from _extra_faults(info.extra)
 
 
 def _name_faults(info: zipfile.ZipInfo) -> Iterator[str]:
     name = info.orig_filename
     if not name.isascii() and not info.flag_bits & _UTF8:
-        yield "has a name of unknown encoding"
+        yield "has a name in an unknown encoding"
     if name.startswith("/"):
         yield "is an absolute path"
     if _BAD_SIGN.search(name):
-        yield "has a sign in its name that is not allowed"
+        yield "has a character in its name that is not allowed"
     parts = name.removesuffix("/").removeprefix("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         yield "leads out of its folder, or has an empty name in its path"
     elif any(part != part.strip() or part.endswith(".") for part in parts):
-        yield "has a name that begins or ends with a blank, or ends with a dot"
+        yield "has a name that begins or ends with a space, or ends with a dot"
     if len(parts) > DEEPEST or any(len(part.encode("utf-8", "replace")) > LONGEST_NAME for part in parts):
-        yield "has too long a path"
+        yield "has a path that is too long"
 
 
 def _extra_faults(extra: bytes) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _content(file: BinaryIO, info: zipfile.ZipInfo, most: int) -> bytes:
     if len(data) > most:
         raise Damaged("is too large")
     if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-        raise Damaged("is not as long as it says, or its checksum is wrong")
+        raise Damaged("does not match its stated length or checksum")
     return data
 
 
@@ -144,7 +144,7 @@ def _find(file: BinaryIO, info: zipfile.ZipInfo) -> None:
     name = file.read(name_size)
     same = name == info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437", "replace")
     if signature != _SIGNATURE or not same or method != info.compress_type or flags & _ENCRYPTED:
-        raise Damaged("has two headers that say different things")
+        raise Damaged("has two headers that contradict each other")
     file.seek(extra_size, 1)
 
 
@@ -161,9 +161,9 @@ def _inflated(packed: bytes, most: int) -> bytes:
     except zlib.error as error:
         raise Damaged("cannot be unpacked") from error
     if size > most:
-        raise Damaged("is longer than it says, or too large")
+        raise Damaged("is longer than stated, or too large")
     if not inflater.eof or inflater.unused_data:
-        raise Damaged("is not as long as it says")
+        raise Damaged("does not match its stated length")
     return b"".join(parts)
 
 
@@ -206,7 +206,7 @@ def _unpacked(file: BinaryIO) -> Unpacked:
         with zipfile.ZipFile(file) as table:
             entries, end = table.infolist(), table.start_dir
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error) as error:
-        raise _refused("", f"is not a zip archive that can be read: {error}") from error
+        raise _refused("", f"is not a readable zip archive: {error}") from error
     if len(entries) > MOST_ENTRIES:
         raise _refused("", f"holds {len(entries)} entries; at most {MOST_ENTRIES} are allowed")
     top = _top(entries)
@@ -239,12 +239,12 @@ def _crowded(entries: list[zipfile.ZipInfo]) -> Iterator[Problem]:
     for info in entries:
         name = _folded(info.filename.removesuffix("/"))
         if name in seen:
-            yield _problem(info, "is there twice, or differs from another name in its case only")
+            yield _problem(info, "occurs twice, or differs from another name only in case")
         seen[name] = info.is_dir()
     for info in entries:
         parents = _folded(info.filename.removesuffix("/")).split("/")[:-1]
         if any(seen.get("/".join(parents[: count + 1])) is False for count in range(len(parents))):
-            yield _problem(info, "is within what is a file")
+            yield _problem(info, "is below the path of a file")
 
 
 def _folded(name: str) -> str:
@@ -257,7 +257,7 @@ def _layout(entries: list[zipfile.ZipInfo], top: str) -> Iterator[Problem]:
         named = ", ".join(map(_shown, tops[:5]))
         yield Problem("", "", f"should hold one folder, the skill's, and holds {len(tops)} things: {named}")
     elif not valid_name(top):
-        yield Problem("", "", f"holds a folder {_shown(top)}, which is no name for a skill")
+        yield Problem("", "", f"holds a folder {_shown(top)}, which is not a valid skill name")
     if not any(info.filename == f"{top}/{SKILL_FILE}" for info in entries):
         yield Problem("", "", f"has no {SKILL_FILE} in its folder")
     for info in entries:
@@ -285,7 +285,7 @@ def _contents(file: BinaryIO, entries: list[zipfile.ZipInfo], top: str) -> dict[
         if not info.is_dir():
             files[info.filename.removeprefix(f"{top}/")] = data
         elif data:
-            problems.append(_problem(info, "is a folder with content"))
+            problems.append(_problem(info, "is a folder entry with data"))
     if problems:
         raise ArchiveRefused(problems[:MOST_PROBLEMS])
     return files
@@ -342,7 +342,7 @@ def install(
     problems = [Problem("", "name", f"{name} is the name of a built-in skill")] if name in built_in else []
     problems += lookalikes(name, built_in)
     if before.digest and not replace:
-        problems.append(Problem("", "name", f"{name} is there already; --replace puts this one in its place"))
+        problems.append(Problem("", "name", f"{name} already exists; --replace replaces it with this one"))
     if judging is not None and not problems and verdict.level is not Level.BLOCK:
         verdict = judging(name, unpacked.files, verdict)
     if verdict.level is Level.BLOCK:

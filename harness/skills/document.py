@@ -153,7 +153,7 @@ def _split(text: str) -> tuple[str, str]:
         raise _broken("", f"has no {FENCE} at the end of its front matter")
     front = "\n".join(lines[1:end]) + "\n"
     if len(front.encode("utf-8", "surrogatepass")) > LARGEST_FRONT_MATTER:
-        raise _broken("", f"has a front matter larger than {LARGEST_FRONT_MATTER // 1024} KB")
+        raise _broken("", f"has front matter larger than {LARGEST_FRONT_MATTER // 1024} KB")
     return front, "\n".join(lines[end + 1 :]).strip("\n")
 
 
@@ -164,14 +164,14 @@ def _values(front: str) -> dict[str, Any]:
         loader = yaml.BaseLoader(front)
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise _broken("", "has a front matter that is no list of `key: value`")
+            raise _broken("", "has front matter that is not a list of `key: value`")
         twice = _twice(node)
         if twice:
-            raise SkillError(Problem(SKILL_FILE, key, "stands there twice") for key in twice)
+            raise SkillError(Problem(SKILL_FILE, key, "occurs twice") for key in twice)
         values: dict[str, Any] = loader.construct_document(node)
         return values
     except yaml.YAMLError as error:
-        raise _broken("", f"has a front matter that is no YAML: {shown(_line(str(error)))}") from error
+        raise _broken("", f"has front matter that is not valid YAML: {shown(_line(str(error)))}") from error
 
 
 def _check_events(front: str) -> None:
@@ -179,14 +179,14 @@ def _check_events(front: str) -> None:
     depth = 0
     for event in yaml.parse(front, Loader=yaml.BaseLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise _broken("", f"has a YAML anchor or alias{_place(event)}; write the value out")
+            raise _broken("", f"has a YAML anchor or alias{_place(event)}; write out the value")
         if isinstance(event, yaml.ScalarEvent) and _line(event.value) != shown(_line(event.value)):
             raise _broken("", f"has a control character{_place(event)}")
         if getattr(event, "tag", None) is not None:
             raise _broken("", f"has a YAML tag{_place(event)}; write the plain value")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise _broken("", f"has a front matter nested deeper than {DEEPEST} levels")
+            raise _broken("", f"has front matter nested deeper than {DEEPEST} levels")
 
 
 def _line(text: str) -> str:
@@ -227,7 +227,7 @@ def _faults(document: SkillDocument, folder_name: str) -> Iterator[Problem]:
     if not document.body.strip():
         yield Problem(SKILL_FILE, "", "has no workflow below its front matter")
     elif lines >= MOST_LINES:
-        yield Problem(SKILL_FILE, "", f"has a workflow of {lines} lines; below {MOST_LINES} are allowed")
+        yield Problem(SKILL_FILE, "", f"has a workflow of {lines} lines; fewer than {MOST_LINES} are allowed")
 
 
 class _Reader:

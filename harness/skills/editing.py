@@ -114,7 +114,7 @@ def write(home: SkillHome, name: str, files: Files, *, base: str, change: Versio
     with _locked(home):
         now, history = _based(home, name, base, change.at), home.versions
         if now.files is None and len(_names(home)) >= home.most_skills:
-            raise SkillError([Problem("", "", f"there are {home.most_skills} skills already, which is the most")])
+            raise SkillError([Problem("", "", f"there are already {home.most_skills} skills, the maximum")])
         if now.files is None and (problems := lookalikes(name, _names(home))):
             raise SkillError(problems)
         digest, pending = digest_of(files), verdict.level is Level.WARN
@@ -148,7 +148,7 @@ def remove(home: SkillHome, name: str, *, base: str, change: Version) -> Written
     with _locked(home):
         now, history = _based(home, name, base, change.at), home.versions
         if not now.digest:
-            raise SkillError([Problem("", "name", f"there is no {name}")])
+            raise SkillError([Problem("", "name", f"{name} does not exist")])
         before = newest_with(history.versions(name), now.digest)
         version = history.add(name, replace(change, base=now.digest), None)
         folder = place_of(home, name).parent
@@ -186,7 +186,7 @@ def _based(home: SkillHome, name: str, base: str, at: str) -> Standing:
     """The skill's current state, saved as a version if it is none yet, so that it can be restored. Raises Changed."""
     now = standing(home, name)
     if now.digest != base:
-        raise Changed([Problem("", "", f"{name} has changed meanwhile")])
+        raise Changed([Problem("", "", f"{name} has changed in the meantime")])
     history = home.versions
     if now.files is not None and newest_with(history.versions(name), now.digest) is None:
         history.add(name, Version(at=at, action="found", digest=now.digest), now.files)
@@ -221,7 +221,7 @@ def _locked(home: SkillHome) -> Iterator[None]:
         deadline = time.monotonic() + LOCK_SECONDS
         while not _taken(fd):
             if time.monotonic() > deadline:
-                raise SkillError([Problem("", "", "another process changes skills at the moment")])
+                raise SkillError([Problem("", "", "another process is changing skills right now")])
             time.sleep(0.02)
         yield
     finally:

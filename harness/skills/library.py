@@ -201,7 +201,7 @@ class Shelf:
             yield from read.problems
             if not self._counts(place):
                 first = f"{self.origin}/{_shown(self._first[name_of(place)])}"
-                yield self._problem(place, f"has the name of {first}, which is used; give one of them another name")
+                yield self._problem(place, f"has the same name as {first}, which is used; rename one of them")
         for place, waiting in self._unpinned_then.items():
             yield self._problem(place, f"waits for an administrator: {'; '.join(waiting.reasons)}")
 
@@ -227,7 +227,7 @@ class Shelf:
             return _Read(seen, None, tuple(SkillProblem(self.origin, shown, each) for each in error.problems))
         path, digest = virtual_path(self.origin, place), hashlib.sha256(raw).hexdigest()
         skill = Skill(document=document, origin=self.origin, place=place, folder=folder, path=path, digest=digest)
-        unknown = (Problem(SKILL_FILE, key, "unknown key, it means nothing here") for key in document.unknown_keys)
+        unknown = (Problem(SKILL_FILE, key, "unknown key, ignored") for key in document.unknown_keys)
         return _Read(seen, skill, tuple(SkillProblem(self.origin, shown, each, skipped=False) for each in unknown))
 
 
@@ -365,13 +365,13 @@ class SkillLibrary:
             problems += shelf.problems()
             for skill in shelf.skills():
                 if skill.name in found:
-                    problems.append(_note(skill, "takes the place of the public one of this name", skipped=False))
+                    problems.append(_note(skill, "replaces the public one of the same name", skipped=False))
                 found[skill.name] = skill
         self._tell("", problems)
         own = list(mine.problems()) if mine is not None else []
         for skill in mine.skills() if mine is not None else ():
             if skill.name in found:
-                own.append(_note(skill, f"has the name of a {found[skill.name].origin} skill, choose another one"))
+                own.append(_note(skill, f"has the name of a {found[skill.name].origin} skill; choose another one"))
             else:
                 found[skill.name] = skill
         if key:

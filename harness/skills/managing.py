@@ -36,7 +36,7 @@ FOLDERS = ("references", "scripts", "assets")
 
 Change = Literal["create", "edit", "patch", "delete", "write_file", "remove_file", "rollback"]
 TOO_LONG = (
-    "The change is too long to be shown to the person who has to agree to it. Make it in steps of at most 10000 "
+    "The change is too long to be shown to the person who has to approve it. Make it in steps of at most 10000 "
     "characters, such as one file at a time."
 )
 MOST_REASONS = 6
@@ -65,9 +65,9 @@ class Request:
 def content_after(request: Request, files: Files | None) -> Files:
     """Files after any change except `delete` and `rollback`. files: None: no such skill exists. Raises BadChange."""
     if request.action == "create" and files is not None:
-        raise BadChange(f"There is a skill {request.name} already. Use edit or patch to change it, or another name.")
+        raise BadChange(f"A skill {request.name} already exists. Change it with edit or patch, or use another name.")
     if request.action != "create" and files is None:
-        raise BadChange(f"There is no skill {request.name} here. Look with ls, or use create.")
+        raise BadChange(f"There is no skill {request.name} here. Check with ls, or use create.")
     after = dict(files or {})
     match request.action:
         case "create" | "edit":
@@ -80,7 +80,7 @@ def content_after(request: Request, files: Files | None) -> Files:
         case "remove_file":
             _remove(_path(request.file, after), after)
     if after == (files or {}):
-        raise BadChange("Nothing would be different.")
+        raise BadChange("Nothing would change.")
     check(request.name, after)
     return after
 
@@ -90,7 +90,7 @@ def check(name: str, files: Files) -> None:
     try:
         parse_bytes(files[SKILL_FILE], name, strict=True)
     except SkillError as error:
-        raise BadChange(f"That would be no valid skill: {error}. Nothing was changed.") from error
+        raise BadChange(f"That would not be a valid skill: {error}. Nothing was changed.") from error
 
 
 def _text(content: str) -> bytes:
@@ -115,12 +115,12 @@ def _patched(request: Request, path: str, files: Files) -> bytes:
     except KeyError:
         raise BadChange(f"There is no {path} in this skill.") from None
     except UnicodeDecodeError:
-        raise BadChange(f"{path} is no text.") from None
+        raise BadChange(f"{path} is not text.") from None
     count = text.count(request.old) if request.old else 0
     if count == 0:
         raise BadChange(f"The text `old` is not in {path}. Copy it exactly, with all spaces.")
     if count > 1 and not request.replace_all:
-        raise BadChange(f"The text `old` is in {path} {count} times. Give more of it, or set replace_all.")
+        raise BadChange(f"The text `old` is in {path} {count} times. Give more of the text, or set replace_all.")
     if len(text) + count * (len(request.new) - len(request.old)) > LARGEST_TEXT:
         raise BadChange(FILE_TOO_LONG)
     return _text(text.replace(request.old, request.new))
@@ -128,7 +128,7 @@ def _patched(request: Request, path: str, files: Files) -> bytes:
 
 def _remove(path: str, files: dict[str, bytes]) -> None:
     if path == SKILL_FILE:
-        raise BadChange("A skill cannot be without its SKILL.md. Use delete for the whole skill.")
+        raise BadChange("A skill needs its SKILL.md. Use delete to remove the whole skill.")
     if files.pop(path, None) is None:
         raise BadChange(f"There is no {path} in this skill.")
 
@@ -213,7 +213,7 @@ class SkillManager:
         try:
             return await asyncio.to_thread(_make, plan, change)
         except Changed as error:
-            raise BadChange(f"Nothing was changed: {error}. Look at it again.") from error
+            raise BadChange(f"Nothing was changed: {error}. Read it again.") from error
         except (SkillError, OSError) as error:
             detail = error.strerror if isinstance(error, OSError) else str(error)
             raise BadChange(f"Nothing was changed: {detail}.") from error
@@ -251,7 +251,7 @@ def _after(home: SkillHome, request: Request, before: Standing) -> Files | None:
         return content_after(request, before.files)
     after = _version(home, request)
     if after == before.files:
-        raise BadChange(f"{request.name} is as it was in version {request.version}.")
+        raise BadChange(f"{request.name} is already as in version {request.version}.")
     check(request.name, after)
     return after
 
@@ -268,7 +268,7 @@ def _version(home: SkillHome, request: Request) -> Files:
     except SkillError as error:
         raise BadChange(f"{error}.") from error
     if files is None:
-        raise BadChange(f"There is no version {request.version} of {request.name} to go back to. Look with history.")
+        raise BadChange(f"There is no version {request.version} of {request.name} to go back to. See history.")
     return files
 
 
@@ -299,4 +299,4 @@ def _made_by(home: SkillHome, name: str, call: str) -> Version | None:
 
 def _refusal(verdict: Verdict) -> str:
     reasons = "; ".join(verdict.reasons[:MOST_REASONS])
-    return f"This must not be kept, nothing was changed: {reasons}. Do not try to get it past this check."
+    return f"This must not be kept; nothing was changed: {reasons}. Do not try to get it past this check."

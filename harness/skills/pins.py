@@ -26,7 +26,7 @@ PINS = ".antler-skills.json"
 MOST_REASONS = 5
 KEPT = 3
 """Newest approved digests kept of a skill; a crash in mid-change leaves one of them in place."""
-CHANGED = "it is not what was agreed to any more"
+CHANGED = "it has changed since it was approved"
 UNREADABLE = f"{PINS} cannot be read"
 
 

@@ -61,7 +61,7 @@ def find_places(folder: Path) -> Places:
             return Places()
         return Places(problems=(Problem("", "", f"cannot be read: {os.strerror(error.errno or 0)}"),))
     if look.left < 0:
-        more = f"holds more than {MOST_FOLDERS} folders that are no skills; those after them are left out"
+        more = f"holds more than {MOST_FOLDERS} folders that are not skills; those after them are left out"
         look.problems.append(Problem("", "", more))
     return Places(tuple(sorted(found, key=lambda path: (path.count("/"), path))), tuple(look.problems))
 
@@ -95,9 +95,9 @@ def _closed(path: str) -> str:
     """Why a folder that may contain skills is not searched, "" if it is."""
     name = name_of(path)
     if path.count("/") + 1 >= DEEPEST:
-        return f"holds folders deeper than {DEEPEST}, which are not looked into"
+        return f"holds folders deeper than {DEEPEST}, which are not searched"
     if len(name) > LONGEST_FOLDER or not all(sign.isalnum() or sign in "-_." for sign in name):
-        return "is not looked into: a folder of skills has a name of letters, digits, -, _ and . only"
+        return "is not searched: a folder of skills is named with letters, digits, -, _ and . only"
     return ""
 
 

@@ -37,10 +37,10 @@ SECTION = f"""\
 <skills>
 Skills are workflows that experts wrote for certain kinds of work. Each is a folder, read-only, with a file SKILL.md.
 - When a request is what a skill is for, read the whole of its SKILL.md with read_file before you begin, and follow it.
-  Otherwise leave it alone. Read once is enough while you can still see it.
+  Otherwise leave it alone. Reading it once is enough while you can still see it.
 - Paths in a workflow are relative to its folder. Read its references and run its scripts when the workflow says so, not
   before. What you make goes into your working directory, never into a skill.
-- A block <{SKILL}> behind a person's text is a skill that they chose for that request: follow it, it is read already.
+- A block <{SKILL}> after a person's text is a skill that they chose for that request: follow it; it is already read.
 - A skill tells how to do the work. It changes none of your other rules.
 - When somebody asks what you can do, name what fits of these too. Read no file for that.
 {{listing}}</skills>
@@ -50,7 +50,7 @@ MORE = f"""\
 Further skills, by name only: {{names}}. Search their descriptions by a word: grep with path {SKILLS}, glob SKILL.md,
 ignore_case.
 """
-GONE = "It was chosen for this request, but it is not there any more: tell the person."
+GONE = "It was chosen for this request, but it no longer exists: tell the person."
 
 
 def skills_section(skills: Iterable[Skill], budget: int, tools: Collection[str]) -> str:

@@ -44,21 +44,21 @@ SKILL_MANAGE = "skill_manage"
 MOST_VERSIONS_TOLD = 20
 LONGEST_DIFFERENCE = 15_000
 ONLY_ADMINS = (
-    "Shared skills are for everybody, so an administrator has to agree, and none can be asked here. Keep it as an own "
-    "skill, or tell the person to ask for it in a group with an administrator."
+    "Shared skills are for everybody, so an administrator has to agree, and none can be asked here. Keep it as the "
+    "person's own skill, or tell the person to ask for it in a group with an administrator."
 )
 NOT_A_PERSON = "Only a person can have skills changed, and this message was sent anonymously or in the name of a chat."
 DESCRIPTION = f"""\
 Keep a workflow as a skill, so that it is there in later conversations, or change one; only when the person asks for it
-or agreed to it. After work of many steps that is likely to come again you may offer it. Skills of the person are own
+or agreed to it. After work of many steps that is likely to recur you may offer it. Skills of the person are own
 ones ({SKILLS}/mine), those of everybody here shared ones ({SKILLS}/custom); the built-in ones cannot be changed. What
 would change is checked and shown to the person, who has to agree.
 - create: name, content (the whole SKILL.md: front matter with name and description, which says when to use it; then the
-  workflow, below 500 lines; nothing secret, nothing about single persons)
+  workflow, below 500 lines; nothing secret, nothing about individual people)
 - edit: name, content (the whole new SKILL.md). patch: name, old, new, and file unless it is SKILL.md
 - write_file, remove_file: name, file (below references/, scripts/ or assets/), content
 - delete: name. rollback: name, version
-- history: name. diff: name, version (from it to how the skill is now)"""
+- history: name. diff: name, version (from it to the current one)"""
 
 Action = Literal["create", "edit", "patch", "delete", "write_file", "remove_file", "rollback", "history", "diff"]
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
@@ -87,9 +87,9 @@ def skill_manage_tool(manager: SkillManager) -> BaseTool:
     @tool(SKILL_MANAGE, description=DESCRIPTION)
     async def skill_manage(
         action: Action,
-        name: Annotated[str, "Of the skill: a-z, 0-9 and hyphens"],
+        name: Annotated[str, "Name of the skill: a-z, 0-9 and hyphens"],
         runtime: Runtime,
-        scope: Annotated[Literal["own", "shared"], "Whose it is"] = "own",
+        scope: Annotated[Literal["own", "shared"], "Whose skill it is"] = "own",
         content: str = "",
         file: Annotated[str, "Path within the skill's folder"] = "",
         old: Annotated[str, "The text to replace, exactly"] = "",
@@ -104,7 +104,7 @@ def skill_manage_tool(manager: SkillManager) -> BaseTool:
                 return done(runtime, SKILL_MANAGE, _history(await manager.versions(ctx, name, shared=shared)))
             if action == "diff":
                 text = await manager.compared(ctx, name, version, shared=shared)
-                return done(runtime, SKILL_MANAGE, text[:LONGEST_DIFFERENCE] or "Nothing is different.")
+                return done(runtime, SKILL_MANAGE, text[:LONGEST_DIFFERENCE] or "There is no difference.")
             given = {"content": content, "file": file, "old": old, "new": new, "replace_all": replace_all}
             more = {"action": action, "name": name, "version": version, "reason": reason}
             request, _ = _request(given | more)
@@ -144,8 +144,8 @@ class SkillProposals:
         except BadChange as error:
             return Refused(str(error))
         except OSError as error:
-            log.error("a change of a skill could not be checked", exc_info=error)
-            return Refused(f"Nothing was changed: {os.strerror(error.errno or 0)}. An operator has to see to it.")
+            log.error("change of a skill could not be checked", exc_info=error)
+            return Refused(f"Nothing was changed: {os.strerror(error.errno or 0)}. An operator has to fix it.")
         return Proposal(plan.shown, admins_only=shared)
 
 
@@ -179,8 +179,8 @@ def _told(request: Request, made: Written, *, shared: bool) -> str:
     lines = [f"The {whose} skill {request.name} {what.get(request.action, 'is changed')}."]
     if made.pending:
         lines.append(
-            f"It stays off until an administrator turns it on, by /skills on {request.name} in this chat or on the "
-            f"machine by antler skills waiting, because: {'; '.join(made.version.findings[:3])}. Tell the person."
+            f"It stays off until an administrator turns it on, with /skills on {request.name} in this chat or on the "
+            f"machine with antler skills waiting, because: {'; '.join(made.version.findings[:3])}. Tell the person."
         )
     elif request.action != "delete":
         lines.append("It is used from the next message on.")
@@ -191,7 +191,7 @@ def _told(request: Request, made: Written, *, shared: bool) -> str:
 
 def _history(versions: list[Version]) -> str:
     lines = [_line(version) for version in reversed(versions[-MOST_VERSIONS_TOLD:])]
-    return "\n".join(lines) or "Nothing is known of such a skill here."
+    return "\n".join(lines) or "No such skill is known here."
 
 
 def _line(version: Version) -> str:

@@ -87,7 +87,7 @@ async def test_what_is_refused_is_told_and_costs_nothing(world: World, media: Me
     async with world:
         await world.telegram.user_says(paints("something forbidden"))
         await world.telegram.wait_for_text(ALICE, "Here it is.")
-        assert "refuses what was asked for, by its rules on content" in await told(world)
+        assert "content rules reject this request" in await told(world)
 
         await media.fail(GENERATE, faults.error(401, "invalid_api_key"))
         await world.telegram.user_says(paints("a blue deer"))
@@ -124,7 +124,7 @@ async def test_a_crash_while_it_is_painted_does_not_pay_twice(world: World, medi
     await media.release()
     async with world:
         await world.telegram.wait_for_text(ALICE, "Here it is.")
-        assert "may have been paid for" in await told(world)
+        assert "may have been charged" in await told(world)
         assert len(await media.asked(GENERATE)) == 1
 
 

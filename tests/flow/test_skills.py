@@ -64,7 +64,7 @@ async def test_it_is_listed_read_and_its_script_run(gateway: World, person: Pers
     assert "Run `scripts/count.sh FILE`" in read
     assert "there are 3 words" in ran
     assert "kept" in ran, "a skill is read-only"
-    assert f"write_file is outside of the allowed-tools of the skill {NAME}" in refused
+    assert f"write_file is not among the allowed-tools of the skill {NAME}" in refused
     assert str(gateway.data_dir) not in json.dumps(said)
 
 

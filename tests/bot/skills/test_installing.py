@@ -68,7 +68,7 @@ async def test_one_is_installed_from_an_address_that_the_operator_opened(tmp_pat
         installs = installs_with(settings_in(tmp_path, web={"fetch": {"allow": [root.removeprefix("http://")]}}))
         done = await installs.from_address(f"{root}/made/tidy.skill?version=1", replace=False, by="a:1")
         assert (done.state, done.name, done.source, done.received) == ("installed", "tidy", "tidy.skill", len(archive))
-        with pytest.raises(InstallRefused, match="is there already"):
+        with pytest.raises(InstallRefused, match="already exists"):
             await installs.from_address(f"{root}/made/tidy.skill", replace=False, by="a:1")
         again = await installs.from_address(f"{root}/made/tidy.skill", replace=True, by="a:1")
         assert again.replaced

@@ -44,7 +44,7 @@ def test_installed_listed_and_removed(settings: Settings, tmp_path: Path, capsys
     assert tool.list_skills(settings) == 0
     assert capsys.readouterr().out.split() == ["tidy", "custom", "on", "Tidies."]
     assert tool.install(settings, archive, replace=False) == 1
-    refused = "antler: tidy.skill: name: tidy is there already; --replace puts this one in its place\n"
+    refused = "antler: tidy.skill: name: tidy already exists; --replace replaces it with this one\n"
     assert capsys.readouterr().err == refused
     assert tool.install(settings, archive, replace=True) == 0
     assert tool.remove(settings, "tidy") == 0
@@ -173,7 +173,7 @@ def test_skills_in_folders_of_folders(settings: Settings, tmp_path: Path, capsys
     assert json.loads(capsys.readouterr().out)[0]["place"] == "team/tidy"
     archive = archive_of(put_skill(tmp_path, "tidy", "Tidies more."))
     assert tool.install(settings, archive, replace=False) == 1
-    assert "tidy is there already" in capsys.readouterr().err
+    assert "tidy already exists" in capsys.readouterr().err
     assert tool.install(settings, archive, replace=True) == 0
     assert capsys.readouterr().out == f"replaced tidy in {team}/tidy\n"
     assert "Tidies more." in (team / "tidy" / "SKILL.md").read_text()

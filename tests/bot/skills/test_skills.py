@@ -281,7 +281,7 @@ async def test_what_waits_is_turned_on_as_it_was_shown(folder: Path) -> None:
         skill = folder / "skills" / "custom" / "sly" / "SKILL.md"
         shown = skill.read_text()
         skill.write_text(shown + "2. Go further.")
-        assert "it is not what was agreed to any more" in await reply(c, f"/skills on {line}", ANN)
+        assert "it has changed since it was approved" in await reply(c, f"/skills on {line}", ANN)
         skill.write_text(shown)
         await c.say(f"/skills on {line}", ANN)
         async with asyncio.timeout(10):

@@ -241,7 +241,7 @@ async def test_only_so_many_are_asked_the_rest_is_denied(bench: Bench, script: S
         await collect(harness, context("r1"), said("go"), next_seq=200)
     assert post.sent == []
     told = [str(result.content) for result in results(script)]
-    assert sum("too many were asked" in text for text in told) == 40
+    assert sum("too many were requested" in text for text in told) == 40
 
 
 async def test_what_the_model_says_answers_nothing(bench: Bench, script: Script, post: Post) -> None:

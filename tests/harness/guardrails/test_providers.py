@@ -81,7 +81,7 @@ async def test_it_fails_closed(bench: Bench, script: Script, name: str) -> None:
     bench.tools, bench.guardrails = [send], settings("Deciding", provider_seconds=0.05)
     (told,) = await answers(bench, script, calls(("send", {"name": name})))
     assert SENT == []
-    assert "what cannot be checked is not done" in told
+    assert "calls that cannot be checked are not made" in told
     assert "secret" not in told
 
 

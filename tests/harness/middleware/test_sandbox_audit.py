@@ -50,7 +50,7 @@ async def test_a_blocked_command_does_not_run(bench: Bench, script: Script) -> N
     provider = in_memory(bench)
     provider.drive("thread-1").put("/mnt/user-data/workspace/a", b"x")
     (told,) = await answers(bench, script, calls(("bash", {"command": "rm a; cat /proc/1/environ"})))
-    assert "was not run, nothing happened. It reads the memory, environment or keys" in told
+    assert "was not run; nothing happened. It reads the memory, environment or keys" in told
     assert results(script)[0].status == "error"
     assert provider.drive("thread-1").file("/mnt/user-data/workspace/a").data == b"x"
     (entry,) = kept(bench)
@@ -75,7 +75,7 @@ async def test_without_its_log_no_command_runs(bench: Bench, script: Script) -> 
     provider = in_memory(bench)
     bench.audit = Full()
     (told,) = await answers(bench, script, calls(("bash", {"command": "echo x > a"})))
-    assert "the log of commands cannot be written" in told
+    assert "the command log cannot be written" in told
     assert not provider.drive("thread-1").files
 
 
@@ -92,7 +92,7 @@ async def test_a_command_of_a_broken_sandbox_ends_in_the_log(bench: Bench, scrip
 
     in_memory(bench, provider=Provider())
     (told,) = await answers(bench, script, calls(("bash", {"command": "true"})))
-    assert "The sandbox does not work now: it is gone. An operator has to look at it." in told
+    assert "The sandbox does not work now: it is gone. An operator has to fix it." in told
     assert [(entry.event, entry.ending) for entry in kept(bench)] == [("asked", ""), ("ended", "failed")]
 
 

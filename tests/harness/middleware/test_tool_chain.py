@@ -173,7 +173,7 @@ async def test_a_long_result_that_cannot_be_kept(bench: Bench, script: Script) -
     in_memory(bench, provider=Provider())
     (told,) = await answers(bench, script, calls(("bash", {"command": "seq 9000"})))
     assert len(told) <= 20_000
-    assert "and they are not kept: ask for less at a time" in told
+    assert "and they are not kept: request less at once" in told
 
 
 def talkative() -> BaseTool:
@@ -198,7 +198,7 @@ def talkative() -> BaseTool:
     [
         ("long", "characters are left out here, and they are not kept"),
         ("tool", "talk failed: the page has &lt;antler-context> moved"),
-        ("time", "talk took too long and was given up"),
+        ("time", "talk took too long and was stopped"),
         ("defect", "talk failed because of a defect in it (RuntimeError)"),
     ],
 )

@@ -165,7 +165,7 @@ def test_what_is_swapped_on_disk_waits(home: SkillHome, file: str) -> None:
     view = library.of(None)
     assert view.skills == ()
     place, waiting = view.waiting["tried"]
-    assert (place, "not what was agreed to" in str(waiting.reasons)) == ("custom", True)
+    assert (place, "changed since it was approved" in str(waiting.reasons)) == ("custom", True)
     assert turn_on(home, "tried", waiting.digest, "telegram:9")
     assert [skill.name for skill in library.of(None).skills] == ["tried"]
 
@@ -278,7 +278,7 @@ def test_a_new_name_does_not_look_like_another_one(home: SkillHome, tmp_path: Pa
 def test_only_so_many(home: SkillHome) -> None:
     home = replace(home, most_skills=1)
     change(home, text("One."))
-    with pytest.raises(SkillError, match="1 skills already"):
+    with pytest.raises(SkillError, match="already 1 skills"):
         write(home, "other", text("One."), base="", change=stamp("create"), verdict=FINE)
 
 
@@ -290,7 +290,7 @@ def test_installing(home: SkillHome, tmp_path: Path) -> None:
     assert (done.name, done.pending, done.replaced) == ("tried", False, False)
     assert done.digest == standing(home, "tried").digest
     assert offered(home) == ["tried"]
-    with pytest.raises(SkillError, match="there already"):
+    with pytest.raises(SkillError, match="already exists"):
         install(file, home, built_in=(), at=NOW)
     network = pack(tmp_path / "b.skill", ("tried/scripts/a.py", "requests.get('https://a.b')\n"))
     again = install(network, home, built_in=(), at=NOW, replace=True)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 READ = ("read_file", {"path": "/mnt/skills/public/tidy/SKILL.md"})
 BASH = ("bash", {"command": "echo hi", "description": "say hi"})
-REFUSED = "bash is outside of the allowed-tools of the skill tidy, so nothing happened."
+REFUSED = "bash is not among the allowed-tools of the skill tidy, so nothing happened."
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ async def test_names_of_other_agents_tools_are_understood(bench: Bench, script: 
         calls(("write_file", {"path": "a", "content": "x"}), ids=["3"]),
     )
     assert "hi" in ran
-    assert "write_file is outside" in refused
+    assert "write_file is not among" in refused
 
 
 async def test_of_several_each_brings_its_tools(bench: Bench, script: Script, public: Path) -> None:
@@ -249,7 +249,7 @@ async def test_one_that_the_person_chose(bench: Bench, script: Script, public: P
 async def test_one_that_was_chosen_and_is_gone(bench: Bench, script: Script, public: Path) -> None:
     async with bench.open() as harness:
         await collect(harness, context("r1"), replace(said("my editor"), skill="tidy"))
-    assert "is not there any more: tell the person." in str(script.requests[0][-1].content)
+    assert "no longer exists: tell the person." in str(script.requests[0][-1].content)
 
 
 async def test_a_workflow_that_was_read_survives_a_summary(bench: Bench, script: Script, public: Path) -> None:

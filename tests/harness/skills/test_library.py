@@ -123,7 +123,7 @@ def test_this_installations_own_wins_and_says_so(world: World) -> None:
     assert [skill.document.description for skill in view.skills] == ["Ours."]
     (problem,) = view.problems
     assert not problem.skipped
-    assert world.told == ["custom/tidy: SKILL.md: name: takes the place of the public one of this name"]
+    assert world.told == ["custom/tidy: SKILL.md: name: replaces the public one of the same name"]
 
 
 @pytest.mark.parametrize("place", ["public", "custom"])
@@ -279,7 +279,7 @@ def test_of_two_with_one_name_the_one_nearer_to_the_top_counts_and_the_other_is_
     put_skill(world.custom, "tidy", "At the top.")
     view = world.of()
     assert [skill.document.description for skill in view.skills] == ["At the top."]
-    why = "has the name of custom/tidy, which is used; give one of them another name"
+    why = "has the same name as custom/tidy, which is used; rename one of them"
     assert told(view) == {f"custom/a/x/tidy: {why}", f"custom/b/tidy: {why}"}
     assert all(problem.skipped for problem in view.problems)
     shutil.rmtree(world.custom / "tidy")
@@ -305,7 +305,7 @@ def test_a_folder_whose_name_the_model_must_not_read_is_not_looked_into(world: W
     folder.rename(world.custom / name.replace("/", "\u2044"))
     view = world.of()
     assert names(view) == ["custom/tidy"]
-    assert any("a folder of skills has a name of letters, digits, -, _ and . only" in each for each in told(view))
+    assert any("a folder of skills is named with letters, digits, -, _ and . only" in each for each in told(view))
     assert all(each.isprintable() for each in told(view))
 
 
@@ -314,11 +314,11 @@ def test_how_deep_and_how_many_is_bounded(world: World) -> None:
     put_skill(world.custom / "z/b/c/d/e", "deep")
     view = world.of()
     assert names(view) == ["custom/fits"]
-    assert "custom/z/b/c/d/e: holds folders deeper than 5, which are not looked into" in told(view)
+    assert "custom/z/b/c/d/e: holds folders deeper than 5, which are not searched" in told(view)
     assert "custom/z: SKILL.md: is missing" in told(view)
     for number in range(places.MOST_FOLDERS):
         (world.custom / "many" / f"f{number}").mkdir(parents=True)
     view = world.of()
     assert names(view) == ["custom/fits"]
-    more = f"holds more than {places.MOST_FOLDERS} folders that are no skills; those after them are left out"
+    more = f"holds more than {places.MOST_FOLDERS} folders that are not skills; those after them are left out"
     assert f"custom: {more}" in told(view)

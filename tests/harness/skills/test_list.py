@@ -103,7 +103,7 @@ def test_a_very_long_workflow_is_cut_and_says_so() -> None:
 def test_one_that_is_gone_is_said_to_be() -> None:
     gone = SkillView((skill("tidy"),))
     for view in (NO_SKILLS, gone):
-        assert "is not there any more" in chosen_skill("tidy", view)
+        assert "no longer exists" in chosen_skill("tidy", view)
 
 
 def test_skills_of_a_folder_of_folders_are_listed_with_it() -> None:

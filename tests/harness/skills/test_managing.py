@@ -145,7 +145,7 @@ async def test_what_the_model_doubts_waits_for_an_administrator(editor: Desk) ->
     request = await editor.proposed(editor.context(), DOUBT, **CREATE)
     assert "check: warn\n- judged in SKILL.md: It talks to a server." in request.event.args_masked
     told = await request.decided()
-    assert "It stays off until an administrator turns it on, by /skills on tried" in told
+    assert "It stays off until an administrator turns it on, with /skills on tried" in told
     assert editor.own.versions.versions("tried")[-1].level == "warn"
 
 
@@ -154,7 +154,7 @@ REFUSED: tuple[tuple[dict[str, Any], list[str], str], ...] = (
     (CREATE, ['{"verdict": "block", "reason": "No."}'], "judged in SKILL.md: No."),
     (CREATE | {"content": "Just a text."}, [], "should begin with front matter"),
     (CREATE | {"content": GOOD.replace("tried", "other")}, [], "the folder is called tried"),
-    (CREATE | {"content": GOOD + "Line.\n" * 500}, [], "below 500"),
+    (CREATE | {"content": GOOD + "Line.\n" * 500}, [], "fewer than 500"),
     (CREATE | {"name": "../tried"}, [], "a-z, 0-9 and single hyphens"),
     (CREATE | {"name": "taken"}, [], "is the name of another skill"),
     (CREATE | {"name": "\u0441\u043e\u0440\u0443"}, [], "looks like copy"),

@@ -60,7 +60,7 @@ async def test_it_is_shown_once(bench: Bench, script: Script, provider: MemoryPr
     assert [len(pictures(request)) for request in (before, shown, after)] == [0, 1, 0]
     assert isinstance(shown[-1], HumanMessage)
     content: Any = shown[-1].content
-    assert content[0]["text"] == f"<antler-image>\nThe picture {CAT}, which you asked to see:\n</antler-image>"
+    assert content[0]["text"] == f"<antler-image>\nThe image {CAT}, which you asked to see:\n</antler-image>"
     assert pictures(shown)[0].startswith("data:image/")
     async with bench.open(SEES) as harness:
         state = await harness._any_graph().aget_state(thread_config("thread-1"))
@@ -92,7 +92,7 @@ async def test_after_a_restart_it_has_to_be_asked_for_again(
     script.steps = ["done"]
     async with bench.open(SEES) as harness:
         await collect(harness, context("r1"), said("go"), attempt=2, next_seq=9)
-    assert "is not at hand any more after a restart" in str(script.requests[-1][-1].content)
+    assert "is no longer available after a restart" in str(script.requests[-1][-1].content)
 
 
 async def test_a_model_that_cannot_see_has_no_such_tool(bench: Bench, script: Script, provider: MemoryProvider) -> None:
