@@ -247,9 +247,7 @@ class Session:
         except TimeoutError:
             raise AgentFailed(f"it did not start within {self.settings.start_timeout:g} seconds") from None
         except RequestError as error:
-            needs = (
-                " (it is not signed in: an operator must provide a key through env)" if error.code == -32000 else ""
-            )
+            needs = " (it is not signed in: an operator must provide a key through env)" if error.code == -32000 else ""
             raise AgentFailed(f"it answered with an error: {str(error)[:300]}{needs}") from None
         except (ConnectionError, ValueError) as error:
             raise AgentFailed(f"it does not speak the protocol: {str(error)[:300]}") from None

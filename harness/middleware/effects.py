@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NOT_KEPT = (
-    "The call was made, but its result cannot be stored. Check the current state before you repeat it."
-)
+NOT_KEPT = "The call was made, but its result cannot be stored. Check the current state before you repeat it."
 
 
 class RunReport(AgentMiddleware[Any, Any, Any]):

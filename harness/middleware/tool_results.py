@@ -182,9 +182,7 @@ def _explained(tool: str, error: Exception) -> str:
     match error:
         case SandboxError():
             log.error("sandbox failure: %s %s", error, error.hint)
-            hint = (
-                f"An operator can help: {error.hint.rstrip('.')}. " if error.hint else "An operator has to fix it. "
-            )
+            hint = f"An operator can help: {error.hint.rstrip('.')}. " if error.hint else "An operator has to fix it. "
             return NO_SANDBOX.format(text=str(error).rstrip("."), hint=hint)
         case ToolException():
             # Its text is for the model: it may name a file of the person's, or what was searched for in it.
