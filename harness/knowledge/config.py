@@ -37,10 +37,10 @@ class EmbeddingPrice(Section):
 class EmbeddingSettings(Section):
     """An OpenAI-compatible endpoint for embeddings. Without one, passages are found only by their words."""
 
-    base_url: str = Field(pattern=r"^https?://[^\s]+$", description="The server's address, mostly ending in /v1")
+    base_url: str = Field(pattern=r"^https?://[^\s]+$", description="The server's address, usually ending in /v1")
     model: str = Field(min_length=1, max_length=200)
     api_key: OptionalSecret = None
-    dimensions: int | None = Field(default=None, ge=1, le=16_000, description="Asked for, where the model can shorten")
+    dimensions: int | None = Field(default=None, ge=1, le=16_000, description="Size of vectors, if adjustable")
     at_once: int = Field(default=16, ge=1, le=64, description="Passages in one request")
     timeout: float = Field(default=60.0, gt=0, le=600)
     price: EmbeddingPrice | None = None
@@ -65,7 +65,7 @@ class FolderSettings(Section):
     url: str | None = Field(
         default=None,
         pattern=r"^https?://[^\s]+$",
-        description="Where people open the same files: a citation is this with the file's path behind it",
+        description="Where people open the same files: citations are this plus the file's path",
     )
 
     @field_validator("path")
@@ -86,11 +86,11 @@ class ServiceSettings(Section):
         max_length=20,
         description="Ids of datasets (ragflow, dify), names of collections (qdrant, milvus)",
     )
-    text_field: str = Field(default="text", description="Of qdrant and milvus: the field with a passage's text")
-    title_field: str = Field(default="title", description="Of qdrant and milvus: the field with its document's title")
-    url_field: str = Field(default="url", description="Of qdrant and milvus: the field with its address")
+    text_field: str = Field(default="text", description="For qdrant and milvus: the field with a passage's text")
+    title_field: str = Field(default="title", description="For qdrant and milvus: field with its document's title")
+    url_field: str = Field(default="url", description="For qdrant and milvus: the field with its address")
     embeddings: EmbeddingSettings | None = Field(
-        default=None, description="Of qdrant and milvus: what their vectors were made with; else knowledge.embeddings"
+        default=None, description="For qdrant and milvus: the model of their vectors; default: knowledge.embeddings"
     )
     timeout: float = Field(default=15.0, gt=0, le=120)
 
@@ -109,11 +109,11 @@ class KnowledgeSettings(Section):
     enabled: bool = Field(default=False, description="Whether the agent has knowledge_search, and people /knowledge")
     groups: bool = Field(default=True, description="Whether groups have collections of their own")
     folders: tuple[FolderSettings, ...] = Field(default=(), max_length=50)
-    scan_minutes: float = Field(default=30.0, gt=0, description="After which folders and addresses are looked at again")
-    refresh_hours: float = Field(default=24.0, gt=0, description="After which an address is read again")
+    scan_minutes: float = Field(default=30.0, gt=0, description="Time between checks of folders and addresses")
+    refresh_hours: float = Field(default=24.0, gt=0, description="Age at which an address is read again")
     embeddings: EmbeddingSettings | None = None
     services: tuple[ServiceSettings, ...] = Field(default=(), max_length=20)
-    results: int = Field(default=8, ge=1, le=30, description="Passages that one search gives")
+    results: int = Field(default=8, ge=1, le=30, description="Passages that one search returns")
     passage_characters: int = Field(default=1200, ge=200, le=8000)
     readers: int = Field(default=4, ge=1, le=32, description="Documents that are read at once; half for one owner")
     max_waiting: int = Field(default=20, ge=1, le=1000, description="Additions of a person or group at once")
@@ -127,10 +127,10 @@ class KnowledgeSettings(Section):
         for name in self.names:
             other = names.setdefault(skeleton(name), name)
             if other is not name:
-                raise ValueError(f"folders and services: {name} is the name of two, or looks like {other}; change one")
+                raise ValueError(f"folders and services: {name} is used twice, or looks like {other}; change one")
         for number, service in enumerate(self.services):
             if service.use in BY_VECTOR and service.embeddings is None and self.embeddings is None:
-                raise ValueError(f"services[{number}]: {service.use} needs embeddings as well")
+                raise ValueError(f"services[{number}]: {service.use} also needs embeddings")
         return self
 
     @model_validator(mode="after")

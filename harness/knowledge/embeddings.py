@@ -29,11 +29,11 @@ ENVELOPE = 100_000
 REFUSED = frozenset({400, 413, 422})
 """Statuses for rejected texts."""
 _MEANING = {
-    401: "refuses the key",
-    403: "refuses the key",
-    404: "has no such model, or base_url is not the address in front of /embeddings",
-    400: "does not take the texts: they may be too long for the model",
-    413: "does not take so much at once: lower at_once",
+    401: "rejects the key",
+    403: "rejects the key",
+    404: "has no such model, or base_url is not the address before /embeddings",
+    400: "rejects the texts: they may be too long for the model",
+    413: "does not accept this much at once: lower at_once",
 }
 
 
@@ -62,7 +62,7 @@ class Embeddings:
         for start in range(0, len(texts), self.at_once):
             made += await self._asked(texts[start : start + self.at_once], asker)
         if len({len(each) for each in made}) > 1:
-            raise self._failed("gave vectors of several lengths")
+            raise self._failed("returned vectors of different lengths")
         return made
 
     async def _asked(self, texts: Sequence[str], asker: Asker) -> list[array[float]]:
@@ -84,7 +84,7 @@ class Embeddings:
         parsed = answer.parsed()
         vectors = _read(parsed, len(texts))
         if vectors is None:
-            raise self._failed("gave an answer that is none of an embeddings endpoint")
+            raise self._failed("did not return an embeddings response")
         await self._bill.charge(asker, self._settings.name, self._taken(parsed, sent))
         return vectors
 
@@ -95,7 +95,7 @@ class Embeddings:
         if isinstance(told, int) and told > 0:
             return believed(told)
         if not self.estimates:
-            log.warning("%s: the endpoint tells no usage, so its tokens are estimated", self._place)
+            log.warning("%s: the endpoint reports no usage, so tokens are estimated", self._place)
         self.estimates = True
         return sum(map(tokens, sent))
 

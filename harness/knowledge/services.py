@@ -124,14 +124,14 @@ class HttpService:
         except SearchFailed as failure:
             raise KnowledgeFailed(f"{self.name} {failure.reason}") from None
         if answer.status in _KEY_REFUSED:
-            raise KnowledgeFailed(f"{self.name} refuses the key: look at api_key of this service")
+            raise KnowledgeFailed(f"{self.name} rejects the key: check api_key of this service")
         if answer.status in _DATASET_MISSING:
-            raise KnowledgeFailed(f"{self.name} knows no such dataset, or base_url is not its address")
+            raise KnowledgeFailed(f"{self.name} has no such dataset, or base_url is wrong")
         if answer.status != 200:
             raise KnowledgeFailed(f"{self.name} answered {answer.status}")
         return [each for each in self.found(answer.parsed()) if each[1].text.strip()]
 
-    def confused(self, why: str = "gave an answer that cannot be understood") -> KnowledgeFailed:
+    def confused(self, why: str = "returned an unreadable response") -> KnowledgeFailed:
         return KnowledgeFailed(f"{self.name} {why}")
 
     async def close(self) -> None:

@@ -42,7 +42,7 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
     async def knowledge_search(
         query: Annotated[str, "What to look for: a question, or a few words of it in the documents' language"],
         runtime: Runtime,
-        collections: Annotated[list[str] | None, "Names of collections to search; none: all that there are"] = None,
+        collections: Annotated[list[str] | None, "Names of collections to search; none: all of them"] = None,
     ) -> Answer:
         """Search the documents that the people here and the operator have collected. Returns passages with the
         document, page and heading, and an address to cite each by. Search here first where the question is about their
@@ -56,7 +56,7 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
         try:
             looked = await base.search(words, _asker(scope.ctx), tuple(collections or scope.collections))
         except KnowledgeFailed as failure:
-            return failed(runtime, KNOWLEDGE_SEARCH, f"Nothing could be searched. {failure}.")
+            return failed(runtime, KNOWLEDGE_SEARCH, f"The search failed. {failure}.")
         if looked.unknown and not looked.hits:
             return failed(
                 runtime, KNOWLEDGE_SEARCH, f"There is no collection {', '.join(looked.unknown)}. {_there(looked)}"
@@ -136,4 +136,4 @@ async def _keep(sources: Sources, scope: RunScope, hit: Hit, clock: Clock) -> No
     try:
         await sources.keep(source, hit.text)
     except OSError as error:  # such as a full disk: the passage can still be read, just not checked
-        log.warning("a source was not kept: %s", error.strerror)
+        log.warning("source not stored: %s", error.strerror)

@@ -122,7 +122,7 @@ def _after_review(state: State) -> str:
 def _research(state: State) -> Research:
     research = research_of(state)
     if research is None:
-        raise RuntimeError("a turn of a research in a thread without a readable one")
+        raise RuntimeError("a research turn in a thread without readable research")
     return research
 
 
@@ -265,7 +265,7 @@ class _Nodes:
             watching.cancel()
             await asyncio.wait([watching])
             if not watching.cancelled():  # a failure only means that a crash counts in full
-                log.warning("the steps of a research could not be watched", exc_info=watching.exception())
+                log.warning("the steps of a research task could not be watched", exc_info=watching.exception())
         ended.add(step.id)
         self._show(research, ended, runtime)
         finding = Finding(
@@ -430,7 +430,7 @@ class _Nodes:
                 FailureKind.TIMEOUT, model=scope_of(runtime).ctx.model, detail=f"the {role} took too long"
             )
         if done.state != "completed" or not done.text.strip():
-            detail = f"the {role} gave nothing ({done.detail or done.state})"
+            detail = f"the {role} returned nothing ({done.detail or done.state})"
             raise ModelFailure(FailureKind.EMPTY, model=scope_of(runtime).ctx.model, detail=detail)
         return done.text
 

@@ -256,7 +256,7 @@ def begun(
         )
         return {RESEARCH: research.model_dump(mode="json")}
     if known is None:
-        raise ValueError("a turn of a research in a thread without one")
+        raise ValueError("a research turn in a thread without research")
     runs = tuple(dict.fromkeys((*known.runs, ctx.run_id)))
     if asked is not None or known.phase in RESUMABLE:
         again = {step: Finding(state="open") for step, each in known.findings.items() if each.state != "completed"}

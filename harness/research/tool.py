@@ -53,9 +53,9 @@ _WHY = re.compile(
 )
 SEARCHING = frozenset({"web_search", "web_fetch", TASK})
 """Tools that find new information."""
-FROM_RECORD = f"What a finding rests on stands in the record of the research: call {RECORD}, and search nothing."
+FROM_RECORD = f"The basis of a finding is in the record of the research: call {RECORD}, and search nothing."
 NONE = "There is no finished research in this thread."
-READ_AGAIN = "Read its page again, where it matters."
+READ_AGAIN = "Read its page again if it matters."
 
 
 def record_tool(sources: Sources) -> BaseTool:
@@ -63,9 +63,9 @@ def record_tool(sources: Sources) -> BaseTool:
 
     @tool(RECORD)
     async def research_record(
-        what: Annotated[str, 'report, steps, "finding 2" of those in its summary, or "source 2" of its list'],
+        what: Annotated[str, 'report, steps, "finding 2" of its summary, or "source 2" of its list'],
         runtime: Runtime,
-        words: Annotated[str, "Of a source only the passages with these words; leave out for its beginning"] = "",
+        words: Annotated[str, "For a source, only passages with these words; leave out for its beginning"] = "",
     ) -> Answer:
         """Look up the newest research of this thread: its report, what each step found, what a finding rests on, what a
         source says. "Go deeper on 3" and "why do you believe 2?" mean findings. Answer from here, with the numbers of
@@ -91,7 +91,7 @@ def record_tool(sources: Sources) -> BaseTool:
         pages = await pages_read(sources, scope_of(runtime).ctx.thread_id, research.runs)
         texts = await _texts(sources, pages, cited)
         if not texts:
-            return failed(runtime, RECORD, f"What was read of source {cited.number} is not kept any more. {READ_AGAIN}")
+            return failed(runtime, RECORD, f"The text of source {cited.number} is no longer stored. {READ_AGAIN}")
         text = _passages(texts, words) if words.strip() else "\n\n".join(texts)
         return _told(runtime, about, f"url: {cited.address}\ntitle: {cited.title}\n\n{text}")
 
@@ -135,7 +135,7 @@ async def _grounds(sources: Sources, runtime: Runtime, research: Research, findi
         head = (
             f"Source {cited.number}, {cited.title} {cited.address}, read {cited.fetched_at[:16].replace('T', ' ')} UTC:"
         )
-        parts += [head, "\n[...]\n".join(about) if texts else f"It is not kept any more. {READ_AGAIN}"]
+        parts += [head, "\n[...]\n".join(about) if texts else f"Its text is no longer stored. {READ_AGAIN}"]
     if not numbers:
         parts.append("It cites no source: it is a conclusion of the report.")
     return "\n\n".join(parts)
@@ -172,7 +172,7 @@ def _passages(texts: Sequence[str], words: str, *, whole: bool = False) -> str:
             if place >= end and len(passages) < MOST_PASSAGES:
                 end = place + AROUND
                 passages.append(text[max(0, place - AROUND) : end].strip())
-    return "\n[...]\n".join(passages) or f"None of these words stands in what was read of it: {words}"
+    return "\n[...]\n".join(passages) or f"None of these words occurs in what was read of it: {words}"
 
 
 def asks_why(text: str) -> bool:
@@ -247,7 +247,7 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
         try:
             await self._sources.keep(source, text)
         except OSError as error:  # such as a full disk: the file can still be read, just not cited
-            log.warning("a source was not kept: %s", error.strerror)
+            log.warning("source not stored: %s", error.strerror)
 
 
 def _named(name: str) -> str:

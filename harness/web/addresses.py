@@ -51,7 +51,7 @@ class Rules:
         if literal is not None:
             self._address(host, literal, port)
         elif host in _NEVER_NAMES or not (self._is_listed(host, port) or _is_public_name(host)):
-            raise Refused(f"{host} is not a public host. Only an operator could open it (web.fetch.allow).")
+            raise Refused(f"{host} is not a public host. Only an operator can allow it (web.fetch.allow).")
         elif not self._may_open(host, port):
             raise Refused(f"Port {port} may not be used. Use an address on the usual ports, 80 and 443.")
         return url
@@ -64,17 +64,15 @@ class Rules:
             try:
                 address = ipaddress.ip_address(each)
             except ValueError:
-                raise Refused(f"{host} has an address that cannot be used.") from None
+                raise Refused(f"{host} has an unusable address.") from None
             self._address(host, address, port)
 
     def _address(self, host: str, address: Address, port: int) -> None:
         if is_never(address):
-            raise Refused(f"{host} leads to an address that is never fetched.")
+            raise Refused(f"{host} resolves to an address that is never fetched.")
         listed = any(each.opens(port) and (each.names(host) or each.holds(address)) for each in self._rules)
         if not listed and not is_public(str(address)):
-            raise Refused(
-                f"{host} leads to an address that is not public. Only an operator could open it (web.fetch.allow)."
-            )
+            raise Refused(f"{host} resolves to a non-public address. Only an operator can allow it (web.fetch.allow).")
         if not listed and port not in PORTS:
             raise Refused(f"Port {port} may not be used. Use an address on the usual ports, 80 and 443.")
 
@@ -93,23 +91,23 @@ def port_of(url: httpx.URL) -> int:
 def _parsed(text: str) -> httpx.URL:
     """The URL as httpx parses it, which is also what is connected to: there is no second parser to disagree."""
     if len(text) > _LONGEST_URL or _UNPRINTED.search(text):
-        raise Refused("This is no address that could be fetched: give one plain http:// or https:// address.")
+        raise Refused("This is not an address that can be fetched: give one plain http:// or https:// address.")
     try:
         url = httpx.URL(text)
         host = url.raw_host.decode("ascii")
         url.host  # noqa: B018  # raises for names that are not IDNA
     except (httpx.InvalidURL, UnicodeError):
-        raise Refused("This address cannot be understood: give one plain http:// or https:// address.") from None
+        raise Refused("This address cannot be parsed: give one plain http:// or https:// address.") from None
     if url.scheme not in _DEFAULT_PORT:
         raise Refused("Only http:// and https:// addresses can be fetched.")
     if not host:
-        raise Refused("This address names no host.")
+        raise Refused("This address has no host.")
     if "@" in _AUTHORITY_END.split(text.partition("//")[2], maxsplit=1)[0]:
         raise Refused("Addresses with a user name or password in them are not fetched.")
     if not 0 < port_of(url) < 65536:
-        raise Refused("This address has a port that cannot be.")
+        raise Refused("This address has an impossible port.")
     if _literal(host) is None and not _is_name(host):
-        raise Refused("The host of this address is written in a way that is not used: give its plain name.")
+        raise Refused("The host of this address is written in an unusual form: give its plain name.")
     return url
 
 

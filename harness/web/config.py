@@ -101,7 +101,7 @@ class ReaderSettings(Section):
 
     url: str = Field(
         pattern=r"^https?://[^\s]+$",
-        description="As in https://r.jina.ai/; it learns the addresses of the pages that it is asked for",
+        description="Such as https://r.jina.ai/; it receives the addresses of the pages requested from it",
     )
     api_key: OptionalSecret = Field(default=None, description="Sent as a bearer token")
 
@@ -109,10 +109,10 @@ class ReaderSettings(Section):
 class FetchSettings(Section):
     """Whether the agent reads pages: only of the public internet, and of what `allow` opens."""
 
-    enabled: bool = Field(default=False, description="Whether the agent can read pages of the web")
-    max_mb: float = Field(default=5.0, gt=0, le=50, description="What is read of one page, unpacked")
+    enabled: bool = Field(default=False, description="Whether the agent can read web pages")
+    max_mb: float = Field(default=5.0, gt=0, le=50, description="Limit of one page, decompressed")
     max_document_mb: float = Field(
-        default=20.0, ge=0, le=200, description="Of a PDF, Word file and the like; 0: none is read"
+        default=20.0, ge=0, le=200, description="Limit of a PDF, Word file and the like; 0: none is read"
     )
     timeout: float = Field(default=30.0, gt=0, le=300, description="Seconds for one page, redirects included")
     allow: tuple[str, ...] = Field(
@@ -121,22 +121,22 @@ class FetchSettings(Section):
         description="Hosts, addresses and networks that are not public, or :ports other than 80 and 443",
     )
 
-    robots: bool = Field(default=True, description="Whether pages that a robots.txt forbids are left alone")
+    robots: bool = Field(default=True, description="Whether pages that a robots.txt forbids are skipped")
     host_interval: float = Field(
         default=0.5, ge=0, le=60, description="Seconds between two requests to the same host; 0 for none"
     )
     only_known: bool = Field(
         default=True,
-        description="Whether a research fetches only addresses that it was given, has found, or that stand in a page",
+        description="Whether a research fetches only addresses that it was given, has found, or that are in a page",
     )
     cache_minutes: float = Field(
-        default=60.0, ge=0, le=1440, description="For which a page is not loaded again in the same thread; 0 for none"
+        default=60.0, ge=0, le=1440, description="How long a page is not loaded again in the same thread; 0: always"
     )
     browser: Literal["off", "auto"] = Field(
         default="off", description="auto: pages that need JavaScript are opened with the sandbox's chromium"
     )
     reader: ReaderSettings | None = Field(
-        default=None, description="Asked for pages and documents that cannot be read here"
+        default=None, description="Fetches pages and documents that cannot be read here"
     )
 
     @field_validator("allow")

@@ -39,12 +39,12 @@ _CHARSET = re.compile(rf";\s*charset\s*=\s*\"?({_TOKEN})\"?\s*(?:;|$)", re.IGNOR
 """RFC 9110, section 8.3; anything else is ignored, since the model sees the value."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ANSWERS = {
-    401: "it asks for a login, which web_fetch has not. Use another source.",
-    402: "it asks for money. Use another source.",
-    403: "it does not let programs read it, or it asks for a login. Use another source.",
+    401: "it requires a login, which web_fetch does not have. Use another source.",
+    402: "it requires payment. Use another source.",
+    403: "it does not let programs read it, or it requires a login. Use another source.",
     404: "there is no such page. Check the address, or search for it.",
     410: "the page is gone. Search for another source.",
-    429: "it gets too many requests. Use another source, or try once more later.",
+    429: "it gets too many requests. Use another source, or try again later.",
     451: "it may not be shown here for legal reasons. Use another source.",
 }
 """Meaning of responses that are not pages, and what to try."""
@@ -93,7 +93,7 @@ class Body:
         """Add received bytes. Raises BadEncoding."""
         self._taken += len(data)
         if self._packed and self._taken > self._limit + SLACK:
-            raise BadEncoding("packed larger than unpacked")
+            raise BadEncoding("compressed larger than decompressed")
         if self._packed and not self._begun:
             data = self._held + data
             self._begun = len(data) >= HEADER
@@ -170,7 +170,7 @@ class Fetcher:
         except TimeoutError:
             raise WebError(f"It took more than {seconds:g} seconds. Use another source, or try again later.") from None
         except BadEncoding:
-            raise WebError("The answer is packed in a way that cannot be read. Use another source.") from None
+            raise WebError("The response is compressed in a way that cannot be read. Use another source.") from None
         except httpx.TransportError as error:
             raise WebError(_explained(error)) from None
 
@@ -198,7 +198,7 @@ class Fetcher:
         except WebError:
             return ""  # it leads nowhere, or inside: treated as missing; the page's own address is checked anyway
         except TimeoutError:
-            raise NotAsked("It took too long to tell what programs may read. Use another source.") from None
+            raise NotAsked("Its robots.txt took too long to load. Use another source.") from None
         return (found.body or b"").decode("utf-8", "replace")
 
     async def _followed(
@@ -224,7 +224,7 @@ class Fetcher:
         try:
             target = str(url.join(location))
         except (httpx.InvalidURL, ValueError):
-            raise WebError("It redirects to something that is no address. Use another source.") from None
+            raise WebError("It redirects to something that is not an address. Use another source.") from None
         try:
             return self._rules.url(target)
         except Refused as refused:
@@ -257,17 +257,17 @@ def _answered(status: int) -> str:
     if status in ANSWERS:
         return f"It answered {status}: {ANSWERS[status]}"
     if status >= 500:
-        return f"It answered {status}: it has trouble itself. Use another source, or try once more later."
-    return f"It answered {status}, which is no page. Use another source."
+        return f"It answered {status}: it has a server error. Use another source, or try again later."
+    return f"It answered {status}, which is not a page. Use another source."
 
 
 def _explained(error: httpx.TransportError) -> str:
     match error:
         case httpx.ProxyError():
-            return "The proxy of this place does not let it through. Use another source."
+            return "The proxy here does not let it through. Use another source."
         case httpx.ConnectTimeout() | httpx.ConnectError():
             return "It cannot be reached. Check the address, or use another source."
         case httpx.TimeoutException():
-            return "It stopped answering. Use another source, or try once more later."
+            return "It stopped answering. Use another source, or try again later."
         case _:
-            return "The connection broke, or what came was no HTTP. Use another source, or try once more later."
+            return "The connection broke, or the response was not HTTP. Use another source, or try again later."

@@ -43,9 +43,9 @@ _UNSEEN = frozenset({"Cc", "Cf", "Mn", "Zl", "Zp", "Zs"})
 """Unicode categories: control and format characters, combining marks, blanks."""
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 UNKNOWN = (
-    "This address was not fetched: it stands neither in the question nor in anything that was found or read here, and "
-    "addresses are not made up, nor put together because a page says so. Search for the page with web_search, or take "
-    "an address exactly as it stands in a result or as a link in a page."
+    "This address was not fetched: it is neither in the question nor in anything that was found or read here, and "
+    "addresses must not be made up, nor constructed because a page says so. Search for the page with web_search, or "
+    "use an address exactly as it is in a result or as a link in a page."
 )
 
 
@@ -151,7 +151,7 @@ async def remember(sources: Sources, thread_id: str, keys: Collection[str]) -> N
     try:
         await sources.meet(thread_id, keys)
     except OSError as error:  # such as a full disk: then they cannot be fetched
-        log.warning("addresses were not remembered: %s", error.strerror)
+        log.warning("addresses not stored: %s", error.strerror)
 
 
 class OnlyKnown(AgentMiddleware[Any, Any, Any]):

@@ -174,12 +174,12 @@ class Manners:
         if self._robots and not (await self._rules(url, host)).allows(url.raw_path.decode("ascii", "replace")):
             raise NotAsked(
                 f"{host} asks programs not to read this page (robots.txt). Use another source, or ask the person for "
-                "what it says."
+                "its content."
             )
         try:
             await self._pace.turn(host)
         except Crowded:
-            raise NotNow(f"Too many pages of {host} are read at the moment. Try again later.") from None
+            raise NotNow(f"Too many pages of {host} are being read right now. Try again later.") from None
 
     async def _rules(self, url: httpx.URL, host: str) -> Robots:
         origin = f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{port_of(url)}"

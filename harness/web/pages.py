@@ -121,7 +121,7 @@ class Pages:
         try:
             await self._sources.keep(source, text)
         except OSError as error:  # such as a full disk: the page can still be read, just not cited
-            log.warning("a source was not kept: %s", error.strerror)
+            log.warning("source not stored: %s", error.strerror)
 
     async def load(self, url: str, sandbox: Held | None, whose: str) -> tuple[Page, str]:
         """The current page and its media type; nothing is kept. sandbox: None: documents cannot be read. Raises

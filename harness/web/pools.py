@@ -74,7 +74,7 @@ class PacedStream(httpcore.AsyncNetworkStream):
         data = await self._stream.read(min(max_bytes, HEAD_PIECE) if self.in_head else max_bytes, timeout)
         self.taken += len(data)
         if self.in_head and self.taken > MOST_HEAD:
-            raise httpcore.RemoteProtocolError("the answer's head has no end")
+            raise httpcore.RemoteProtocolError("the response header has no end")
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -102,7 +102,7 @@ async def paced(answer: httpcore.Response) -> AsyncIterator[bytes]:
     async for part in parts:
         number, size = number + 1, size + len(part)
         if number > FREE_PARTS + size // LEAST_PART or wire.taken > FREE_WIRE + MOST_WIRE * size:
-            raise httpcore.RemoteProtocolError("the answer's body is more packaging than content")
+            raise httpcore.RemoteProtocolError("the response body has more chunk overhead than content")
         if number % PARTS_IN_A_ROW == 0:
             await asyncio.sleep(0)
         yield part

@@ -61,9 +61,7 @@ class Page:
         return not is_text or PurePosixPath(httpx.URL(self.url).path).suffix.lower() in _MARKDOWN
 
 
-NO_TEXT = (
-    "There is no text on the page; perhaps a script would write it, and scripts are not run here. Use another source."
-)
+NO_TEXT = "The page has no text; perhaps a script would write it, but scripts are not run here. Use another source."
 
 
 class Reader:
@@ -89,7 +87,7 @@ class Reader:
         try:
             answer = await self._helpers.call(question, body, seconds=self._page_seconds, whose=whose)
         except (TimeoutError, HelperFailed):
-            raise WebError("The page is made in a way that takes too long to read. Use another source.") from None
+            raise WebError("The page takes too long to read. Use another source.") from None
         text, scripted = str(answer["text"]), bool(answer["scripted"])
         if not text.strip() and not scripted:
             raise WebError(NO_TEXT)

@@ -104,16 +104,16 @@ class Documents:
     async def page(self, fetched: Fetched, suffix: str, sandbox: Held | None, whose: str) -> Page:
         """The document as Markdown, its tables as tables. Raises WebError."""
         if suffix in documents.NOT_READ:
-            raise WebError(f"This is a document of a kind that cannot be read here ({suffix}). Use another source.")
+            raise WebError(f"This is a type of document that cannot be read here ({suffix}). Use another source.")
         if sandbox is None or fetched.body is None:
-            raise WebError("This is a document, and there is no sandbox here that could read it. Use another source.")
+            raise WebError("This is a document, and no sandbox is available to read it. Use another source.")
         try:
             async with self._room.slot(whose), asyncio.timeout(self._seconds):
                 text = await self._text(await sandbox.get(), fetched.body, suffix)
         except TimeoutError:
             raise WebError(f"The document could not be read: {documents.too_slow(self._seconds)}.") from None
         except SandboxError as error:
-            log.warning("a document of the web was not converted: %s %s", error, error.hint)
+            log.warning("web document not converted: %s %s", error, error.hint)
             raise WebError("The document could not be read: the sandbox does not work now.") from None
         name = PurePosixPath(httpx.URL(fetched.url).path).name
         return Page(url=fetched.url, title=first_heading(text) or name, text=text, cut=False)
@@ -139,7 +139,7 @@ async def _contents(sandbox: Sandbox, path: str, most: int) -> str:
 
     problem = await sandbox.fetch(path, write, max_bytes=most)
     if isinstance(problem, Problem):
-        raise WebError(f"What was read did not come out of the sandbox ({problem.code}). Use another source.")
+        raise WebError(f"The text could not be read from the sandbox ({problem.code}). Use another source.")
     return body.decode("utf-8", "replace")
 
 
@@ -178,11 +178,11 @@ class Browser:
         except (TimeoutError, WebError):
             return None
         except SandboxError as error:
-            log.warning("the browser of a sandbox did not start: %s %s", error, error.hint)
+            log.warning("browser not started in a sandbox: %s %s", error, error.hint)
             return None
         if ended.exit_code == NOT_INSTALLED:
             self._missing = True
-            log.warning("web.fetch.browser is auto, and there is no chromium in the sandbox")
+            log.warning("web.fetch.browser is auto, but the sandbox has no chromium")
         return None
 
 

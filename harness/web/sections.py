@@ -39,7 +39,7 @@ def sections_of(text: str) -> list[Section]:
         return []
     found = []
     if text[: starts[0][2]].strip():
-        found.append(Section(0, 1, "(what stands before the first heading)", 0, starts[0][2]))
+        found.append(Section(0, 1, "(text before the first heading)", 0, starts[0][2]))
     ends = _ends([level for level, _, _ in starts], [start for _, _, start in starts], len(text))
     numbered = zip(starts[:MOST_SECTIONS], ends, strict=False)
     return found + [

@@ -87,8 +87,8 @@ def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
     async def web_fetch(
         url: Annotated[str, "The address, with http:// or https://"],
         runtime: Runtime,
-        section: Annotated[str, "Of a long page: a section's number or title, as its outline has them"] = "",
-        start: Annotated[int, "Where in a long page, or in its section, to begin, in characters"] = 0,
+        section: Annotated[str, "For a long page: a section's number or title, as in its outline"] = "",
+        start: Annotated[int, "Where to begin in a long page or its section, in characters"] = 0,
     ) -> Answer:
         """Read a page of the web, or a PDF, Word or Excel file there, as text, at most 16 000 characters at a time. A
         long page is given as an outline first: then read its sections. No logins."""
@@ -116,7 +116,7 @@ def _section(runtime: Runtime, page: Page, sections: list[Section], wanted: str,
     chosen = find_section(sections, wanted)
     if chosen is None:
         if not sections:
-            return failed(runtime, WEB_FETCH, "The page has no sections. Read it by start.")
+            return failed(runtime, WEB_FETCH, "The page has no sections. Use start instead.")
         there = outline(sections, OUTLINE)
         return found(runtime, WEB_FETCH, "The page has no such section. It has:", there, status="error")
     text = page.text[chosen.start : chosen.end]
@@ -156,7 +156,7 @@ def _note(page: Page, start: int, max_mb: float) -> str:
 
 
 def _missing(max_mb: float) -> str:
-    return f"the page is larger than the {max_mb:g} MB that are read; its end is missing"
+    return f"only the first {max_mb:g} MB of the page were read; its end is missing"
 
 
 def _headed(page: Page, text: str) -> str:

@@ -37,10 +37,10 @@ class EngineSettings(Section):
         description="duckduckgo, searxng, tavily, brave, serper, exa, jina, arxiv, wikipedia, or module:Class of your "
         "own engine",
     )
-    api_key: OptionalSecret = Field(default=None, description="Of tavily, brave, serper, exa and jina")
-    base_url: str | None = Field(default=None, description="Of searxng; other for the others only where mirrored")
-    region: str = Field(default="", max_length=40, pattern=_REGION, description="A country or language, by the engine")
-    options: dict[str, Any] = Field(default={}, description="Whatever an own engine needs besides")
+    api_key: OptionalSecret = Field(default=None, description="For tavily, brave, serper, exa and jina")
+    base_url: str | None = Field(default=None, description="For searxng; for others only if mirrored")
+    region: str = Field(default="", max_length=40, pattern=_REGION, description="A country or language")
+    options: dict[str, Any] = Field(default={}, description="Further settings of your own engine")
 
     @field_validator("use")
     @classmethod
@@ -59,9 +59,9 @@ class EngineSettings(Section):
 
 def _require(field: str, engine: str, api_key: SecretStr | None, base_url: str | None) -> None:
     if engine in WITH_KEY and api_key is None:
-        raise ValueError(f"{field}: {engine} needs api_key as well")
+        raise ValueError(f"{field}: {engine} also needs api_key")
     if engine in WITH_URL and base_url is None:
-        raise ValueError(f"{field}: {engine} needs base_url as well, the address of the server")
+        raise ValueError(f"{field}: {engine} also needs base_url, the address of the server")
 
 
 class SearchSettings(Section):
@@ -69,21 +69,21 @@ class SearchSettings(Section):
 
     provider: Literal[
         "none", "duckduckgo", "searxng", "tavily", "brave", "serper", "exa", "jina", "arxiv", "wikipedia"
-    ] = Field(default="none", description="The one engine that is asked; several stand in engines")
-    api_key: OptionalSecret = Field(default=None, description="The provider's, where it needs one")
-    base_url: str | None = Field(default=None, description="Of searxng; other for the others only where mirrored")
+    ] = Field(default="none", description="The only search engine; list several in engines")
+    api_key: OptionalSecret = Field(default=None, description="The provider's, if it needs one")
+    base_url: str | None = Field(default=None, description="For searxng; for others only if mirrored")
     region: str = Field(
         default="",
         max_length=40,
         pattern=_REGION,
-        description="A country or language, by the engine: docs/web.md has what each takes",
+        description="A country or language; docs/web.md lists what each engine accepts",
     )
     engines: tuple[EngineSettings, ...] = Field(
         default=(),
         max_length=MOST_ENGINES,
-        description="Asked all at once, with the provider; their results are merged",
+        description="Queried together with the provider; their results are merged",
     )
-    max_results: int = Field(default=5, ge=1, le=20, description="The most that one search gives")
+    max_results: int = Field(default=5, ge=1, le=20, description="Most results of one search")
     timeout: float = Field(default=15.0, gt=0, le=120, description="Seconds that a search may take")
 
     @model_validator(mode="after")

@@ -47,7 +47,7 @@ class SearchFailed(WebError):
 
 
 def busy() -> SearchFailed:
-    return SearchFailed("gets too many requests now", NO_MORE)
+    return SearchFailed("is getting too many requests", NO_MORE)
 
 
 def down() -> SearchFailed:
@@ -55,7 +55,7 @@ def down() -> SearchFailed:
 
 
 def confused() -> SearchFailed:
-    return SearchFailed("gave an answer that cannot be understood")
+    return SearchFailed("returned an unreadable response")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ApiClient:
             async with self._room.slot(whose), asyncio.timeout(self._seconds):
                 return await self._asked(request, longest)
         except (TimeoutError, httpx.TransportError) as error:
-            log.warning("%s was not reached: %s", request.url.host, type(error).__name__)
+            log.warning("%s not reached: %s", request.url.host, type(error).__name__)
             raise down() from None
 
     async def _asked(self, request: httpx.Request, longest: int) -> Answer:
@@ -146,7 +146,7 @@ class ApiClient:
             async for data in response.aiter_raw():
                 body += data
                 if len(body) > longest:
-                    reason = f"gave an answer that is too long (more than {longest / 1_000_000:g} MB)"
+                    reason = f"returned a response that is too long (more than {longest / 1_000_000:g} MB)"
                     raise SearchFailed(reason, "Search for something narrower.")
             return Answer(200, bytes(body))
         finally:
@@ -193,7 +193,7 @@ class ApiEngine:
     def refused(self, status: int) -> SearchFailed:
         """The failure for a status other than 200 and 429."""
         if status in (401, 403):
-            return SearchFailed(f"refuses Antler's key: an operator has to look at {self.place}.api_key", NO_MORE)
+            return SearchFailed(f"rejects Antler's key: an operator has to check {self.place}.api_key", NO_MORE)
         if status in self.SPENT:
             return SearchFailed(f"has no credit left for the key in {self.place}.api_key", NO_MORE)
         if status in (400, 422):

@@ -30,7 +30,7 @@ class Searxng(ApiEngine):
     def refused(self, status: int) -> SearchFailed:
         if status in (401, 403):
             return SearchFailed(
-                f"does not answer programs. An operator has to look at {self.place}.base_url: the server needs json "
+                f"does not answer programs. An operator has to check {self.place}.base_url: the server needs json "
                 "among its search.formats",
                 NO_MORE,
             )
@@ -76,7 +76,7 @@ class Brave(ApiEngine):
     def refused(self, status: int) -> SearchFailed:
         """See ApiEngine. Both an unknown token and an unacceptable query give 422."""
         if status == 422:
-            return SearchFailed(f"refuses the query, or the key: an operator may look at {self.place}.api_key", NO_MORE)
+            return SearchFailed(f"rejects the query, or the key: an operator may check {self.place}.api_key", NO_MORE)
         return super().refused(status)
 
 
@@ -98,7 +98,7 @@ class Serper(ApiEngine):
     def refused(self, status: int) -> SearchFailed:
         """See ApiEngine. A key without credit gives 400 as well."""
         if status == 400:
-            return SearchFailed(f"refuses the query, or has no credit left for {self.place}.api_key", NO_MORE)
+            return SearchFailed(f"rejects the query, or has no credit left for {self.place}.api_key", NO_MORE)
         return super().refused(status)
 
 

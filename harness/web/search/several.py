@@ -57,7 +57,7 @@ def make_engines(settings: SearchSettings, route: Callable[[str], Route], clock:
         try:
             engine = kind(each, reach)
         except (TypeError, ValueError, KeyError) as error:
-            raise ToolSetupError(f"{place}.use: {each.use} cannot be made of its settings: {error}") from error
+            raise ToolSetupError(f"{place}.use: {each.use} cannot be created from its settings: {error}") from error
         made.append(Named(_name(each.use, [known.name for known in made]), place, engine, own=each.use not in ENGINES))
     return made
 
@@ -66,7 +66,7 @@ def engine_class(use: str, place: str) -> Any:
     """The class of an engine. Raises ToolSetupError."""
     found = imported(ENGINES.get(use, use), f"{place}.use")
     if not callable(getattr(found, "search", None)) or not callable(getattr(found, "close", None)):
-        raise ToolSetupError(f"{place}.use: {use} is no search engine: it needs search() and close()")
+        raise ToolSetupError(f"{place}.use: {use} is not a search engine: it needs search() and close()")
     return found
 
 
@@ -109,7 +109,7 @@ class Several:
             return down()
         except Exception:
             # An operator's own engine may raise anything, and none may fail the others.
-            log.exception("the search engine %s (%s) failed", each.name, each.place)
+            log.exception("search engine %s (%s) failed", each.name, each.place)
             return SearchFailed("failed")
 
     async def close(self) -> None:
@@ -125,4 +125,4 @@ def _nothing(failures: Sequence[tuple[str, WebError]]) -> WebError:
     if len(failures) == 1:
         return failures[0][1]
     told = "; ".join(f"{name} {_reason(error)}" for name, error in failures)
-    return WebError(f"No search service answers: {told}. {ANSWER}")
+    return WebError(f"No search service answered: {told}. {ANSWER}")

@@ -74,5 +74,5 @@ async def test_what_the_doctor_finds(tmp_path: Path) -> None:
     assert vectors.says == "small returns vectors of 64 numbers"
     assert "cost are estimated" in estimated.says
     assert (one.severity, two.severity) == (Severity.OK, Severity.ERROR)
-    assert "refuses the key" in two.says
+    assert "rejects the key" in two.says
     assert "wrong-key" not in str(two)

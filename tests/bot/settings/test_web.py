@@ -64,7 +64,7 @@ tool_groups: [flies]
 
 def test_a_provider_needs_its_key(tmp_path: Path) -> None:
     problems = found(tmp_path, CHANNELS + "web: {search: {provider: tavily}}\n")
-    assert "tavily needs api_key as well" in problems["web.search"]
+    assert "tavily also needs api_key" in problems["web.search"]
 
 
 def test_several_engines_are_shown_and_their_keys_are_secrets(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ web:
       - {use: searxng, base_url: searx.corp}
 """
     problems = found(tmp_path, CHANNELS + text)
-    assert "brave needs api_key as well" in problems["web.search.engines[0]"]
+    assert "brave also needs api_key" in problems["web.search.engines[0]"]
     assert "should be one of duckduckgo, " in problems["web.search.engines[1].use"]
     assert "its Python package is not installed" in problems["web.search.engines[2].use"]
     assert "has no scheme" in problems["web.search.engines[3].base_url"]

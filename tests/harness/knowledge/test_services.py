@@ -88,10 +88,10 @@ async def test_a_service_is_asked_and_read(site: Site, use: str) -> None:
 @pytest.mark.parametrize(
     ("status", "raw", "why"),
     [
-        (401, None, "refuses the key"),
+        (401, None, "rejects the key"),
         (404, None, "no such dataset"),
         (500, None, "answered 500"),
-        (200, b"[]", "understood"),
+        (200, b"[]", "unreadable"),
     ],
 )
 async def test_failures_are_told_without_secrets(
@@ -139,7 +139,7 @@ async def test_an_answer_may_be_as_long_as_what_was_asked_makes_it(site: Site) -
     site.own |= Embedding(raw=json.dumps({"data": data}).encode()).answers()
     made = await endpoint.vectors(["a"] * 64, ANN)
     assert [len(each) for each in made] == [3072] * 64
-    with pytest.raises(KnowledgeFailed, match=r"gave an answer that is too long \(more than 0.516 MB\)"):
+    with pytest.raises(KnowledgeFailed, match=r"returned a response that is too long \(more than 0.516 MB\)"):
         await endpoint.vectors(["a"], ANN)
     await endpoint.close()
 
@@ -147,11 +147,11 @@ async def test_an_answer_may_be_as_long_as_what_was_asked_makes_it(site: Site) -
 @pytest.mark.parametrize(
     ("raw", "status", "why"),
     [
-        (None, 401, "knowledge.embeddings: the embeddings endpoint refuses the key"),
+        (None, 401, "knowledge.embeddings: the embeddings endpoint rejects the key"),
         (None, 404, "no such model"),
-        (b'{"data": [{"embedding": "AAAA", "index": 0}]}', 200, "none of an embeddings endpoint"),
-        (b'{"data": []}', 200, "none of an embeddings endpoint"),
-        (b'{"data": [{"embedding": [0, 0], "index": 0}]}', 200, "none of an embeddings endpoint"),
+        (b'{"data": [{"embedding": "AAAA", "index": 0}]}', 200, "did not return an embeddings response"),
+        (b'{"data": []}', 200, "did not return an embeddings response"),
+        (b'{"data": [{"embedding": [0, 0], "index": 0}]}', 200, "did not return an embeddings response"),
     ],
 )
 async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, status: int, why: str) -> None:
@@ -171,7 +171,7 @@ async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, st
     [
         ({"services": [{"name": "w", "use": "solr", "base_url": "http://x", "datasets": ["a"]}]}, "should be one of"),
         ({"services": [{"name": "w", "use": "qdrant", "base_url": "http://x", "datasets": ["a"]}]}, "needs embeddings"),
-        ({"folders": [{"name": "w", "path": "/a"}, {"name": "W", "path": "/b"}]}, "is the name of two"),
+        ({"folders": [{"name": "w", "path": "/a"}, {"name": "W", "path": "/b"}]}, "is used twice"),
         (
             {"folders": [{"name": "copy", "path": "/a"}, {"name": "\u0441\u043e\u0440\u0443", "path": "/b"}]},
             "looks like copy",

@@ -87,5 +87,5 @@ async def test_an_unknown_collection_and_a_failure_are_errors(bench: Bench, scri
 
 async def test_a_base_that_fails_is_told(bench: Bench, script: Script) -> None:
     (answer,) = await told(bench, script, Base(KnowledgeFailed("it is away")), {"query": "a"})
-    assert answer == "Nothing could be searched. it is away."
+    assert answer == "The search failed. it is away."
     assert results(script)[-1].status == "error"

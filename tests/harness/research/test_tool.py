@@ -55,7 +55,7 @@ async def test_it_tells_of_the_report_the_findings_and_the_sources_by_their_numb
     first = await ask(bench, "[1]")
     assert "url: https://a.example/b\ntitle: Page b\n\nWords of b." in first
     assert "Words of a." in await ask(bench, "2", words="WORDS")
-    assert "None of these words stands" in await ask(bench, "2", words="never")
+    assert "None of these words occurs" in await ask(bench, "2", words="never")
     assert "finding 1 to 4, or a source; the sources are: 1, 2." in await ask(bench, "3")
 
 
@@ -71,13 +71,13 @@ async def test_a_finding_is_told_with_what_it_rests_on(bench: Bench) -> None:
     assert "Other" not in told
     assert "Source 1, Page b https://a.example/b, read 2026-01-01 00:00 UTC:\n\nWords of b." in told
     assert "It cites no source" in await ask(bench, "Finding 2")
-    assert "It is not kept any more." in await ask(bench, "finding 1", sources=MemorySources())
+    assert "Its text is no longer stored." in await ask(bench, "finding 1", sources=MemorySources())
     assert "Say report, steps, finding 1 to 2, or a source; the sources are: 1, 2." in await ask(bench, "finding 3")
 
 
 async def test_a_page_that_is_not_kept_any_more_is_told_as_that(bench: Bench) -> None:
     await bench.ask(auto=True)
-    assert "What was read of source 1 is not kept any more." in await ask(bench, "1", sources=MemorySources())
+    assert "The text of source 1 is no longer stored." in await ask(bench, "1", sources=MemorySources())
     assert "- One [1]." in await ask(bench, "report", sources=MemorySources())
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulators.web.site import Answer, Asked, Site
 
 MEGABYTE = 1 << 20
-NO_HTTP = "The connection broke, or what came was no HTTP. Use another source, or try once more later."
+NO_HTTP = "The connection broke, or the response was not HTTP. Use another source, or try again later."
 
 
 @pytest.mark.parametrize("path", ["/gzip", "/deflate", "/article"])
@@ -61,12 +61,12 @@ async def test_what_is_too_slow_is_given_up(guarded: Guarded, site: Site, path: 
         ("/status/403", "does not let programs"),
         ("/status/401", "login"),
         ("/status/429", "too many requests"),
-        ("/status/503", "trouble itself"),
-        ("/status/204", "no page"),
-        ("/brotli", "packed"),
-        ("/broken-gzip", "packed"),
-        ("/headers", "no HTTP"),
-        ("/garbage", "no HTTP"),
+        ("/status/503", "server error"),
+        ("/status/204", "not a page"),
+        ("/brotli", "compressed"),
+        ("/broken-gzip", "compressed"),
+        ("/headers", "not HTTP"),
+        ("/garbage", "not HTTP"),
     ],
 )
 async def test_failures_are_told_so_that_a_model_can_go_on(guarded: Guarded, site: Site, path: str, told: str) -> None:
@@ -163,7 +163,7 @@ async def test_a_redirect_to_what_is_no_address(guarded: Guarded, site: Site) ->
         write(writer, "", status=302, Location=":http://[//:@127.0.0.1")
 
     site.own["/astray"] = answer
-    with pytest.raises(WebError, match="no address"):
+    with pytest.raises(WebError, match="not an address"):
         await guarded.get(site.url("/astray"))
 
 

@@ -67,7 +67,7 @@ async def test_a_name_that_changes_its_meaning_is_asked_once(guards: Guards, sit
 async def test_one_bad_address_among_good_ones_spoils_the_name(guards: Guards, site: Site, victim: Site) -> None:
     for addresses in (["127.0.0.1", VICTIM], [VICTIM, "127.0.0.1"]):
         guarded = guards(f"127.0.0.1:{site.port}", mixed_test=[addresses])
-        with pytest.raises(Refused, match="not public"):
+        with pytest.raises(Refused, match="non-public"):
             await guarded.get(site.url("/", "mixed.test"))
     assert (site.connections, victim.connections) == (0, 0)
 

@@ -132,7 +132,7 @@ async def test_a_browser_that_fails_or_is_off_is_no_help(
     failing = "#!/bin/sh\nexit 1\n" if browser == "auto" else CHROMIUM
     async with sandboxed(bench, site, tmp_path, chromium=failing, python3=MARKITDOWN):
         (told,) = await read(bench, script, site.url("/script"))
-    assert "There is no text on the page; perhaps a script would write it" in told
+    assert "The page has no text; perhaps a script would write it" in told
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ async def test_all_that_are_down_fail_the_search_and_are_asked_again_at_once() -
         with pytest.raises(WebError) as failed:
             await here.search()
         assert str(failed.value).startswith(
-            "No search service answers: searxng gets too many requests now; brave cannot be reached now. "
+            "No search service answered: searxng is getting too many requests; brave cannot be reached now. "
         )
         here.simulators["searxng"].status = here.simulators["brave"].status = 200
         assert len((await here.search())[0]) == 3
@@ -206,7 +206,7 @@ async def test_an_own_engine_by_its_class_path() -> None:
     [
         ("no_such_module:Engine", "cannot be imported"),
         (f"{HERE}:Nothing", "has no Nothing"),
-        (f"{HERE}:NoEngine", "is no search engine"),
+        (f"{HERE}:NoEngine", "is not a search engine"),
     ],
 )
 def test_what_cannot_be_had_is_told_by_its_key(use: str, told: str) -> None:

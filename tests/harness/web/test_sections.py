@@ -28,7 +28,7 @@ loud
 def test_sections_hold_what_is_below_their_headings() -> None:
     sections = sections_of(TEXT)
     assert [(each.number, each.level, each.title) for each in sections] == [
-        (0, 1, "(what stands before the first heading)"),
+        (0, 1, "(text before the first heading)"),
         (1, 1, "Light"),
         (2, 2, "Lamp"),
         (3, 1, "Fog horn"),
@@ -60,7 +60,7 @@ def test_pages_of_a_document_stand_in_for_headings() -> None:
         ("## Lamp", "Lamp"),
         ("Fog", "Fog horn"),
         ("horn", "Fog horn"),
-        ("0", "(what stands before the first heading)"),
+        ("0", "(text before the first heading)"),
     ],
 )
 def test_a_section_is_found_by_number_or_words(wanted: str, title: str) -> None:

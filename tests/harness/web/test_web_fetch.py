@@ -106,7 +106,7 @@ async def test_a_long_page_is_read_in_parts(reading: Bench, script: Script, site
 async def test_a_page_that_is_too_large_says_so(bench: Bench, script: Script, site: Site) -> None:
     allowing(bench, f"127.0.0.1:{site.port}", max_mb=0.01)
     (told,) = await read(bench, script, site.url("/long"))
-    assert "the page is larger than the 0.01 MB that are read; its end is missing" in told.split("\n")[0]
+    assert "only the first 0.01 MB of the page were read; its end is missing" in told.split("\n")[0]
     assert "Paragraph number 0" in told
 
 
@@ -204,7 +204,7 @@ async def test_what_can_be_read(reading: Bench, script: Script, site: Site, path
         ("/picture", "This is an image, which"),
         ("/archive", "This is a file (application/zip), which"),
         ("/untold-binary", "This is a file, which"),
-        ("/script", "There is no text on the page; perhaps a script would write it"),
+        ("/script", "The page has no text; perhaps a script would write it"),
         ("/status/404", "there is no such page"),
         ("/loop", "redirects more than 3 times"),
         ("/redirect?to=http://10.0.0.1/", "It redirects to an address that may not be fetched"),
