@@ -35,8 +35,8 @@ _TABLES = """python3 -c {program} {document} "$text" {seconds} >/dev/null 2>&1 &
 head -c {most} "$text" >{result} && exit
 """
 _ENDINGS = {
-    Ending.OUT_OF_MEMORY: "it takes more memory than a sandbox has",
-    Ending.OUT_OF_SPACE: "it takes more room than the thread has left",
+    Ending.OUT_OF_MEMORY: "it needs more memory than a sandbox has",
+    Ending.OUT_OF_SPACE: "it needs more space than the thread has left",
 }
 _KILLED = "it took too long, or more memory than a sandbox has"
 
@@ -76,7 +76,7 @@ def _reason(ended: CommandResult, seconds: float) -> str:
         return _ENDINGS[ended.ending]
     if ended.exit_code is not None and ended.exit_code > 128:
         return _KILLED
-    return ended.output.strip().rpartition("\n")[2] or "it has none"
+    return ended.output.strip().rpartition("\n")[2] or "it has no text"
 
 
 def without_folders(text: str) -> str:

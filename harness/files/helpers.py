@@ -86,7 +86,7 @@ class Helpers:
                 limit=LONGEST_ANSWER,
             )
         except OSError as error:  # out of descriptors, processes or memory
-            log.warning("a helper process was not started: %s", error)
+            log.warning("helper process not started: %s", error)
             raise HelperFailed from error
 
     def _keep(self, helper: asyncio.subprocess.Process) -> None:
@@ -116,7 +116,7 @@ async def _asked(helper: asyncio.subprocess.Process, question: Mapping[str, Any]
         line = await helper.stdout.readline()
         answer = json.loads(line)
     except (OSError, ValueError) as error:
-        log.warning("a helper process failed: %s", type(error).__name__)
+        log.warning("helper process failed: %s", type(error).__name__)
         raise HelperFailed from error
     if not isinstance(answer, dict):
         raise HelperFailed

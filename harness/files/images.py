@@ -64,10 +64,10 @@ def _content(path: Path) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise UnreadableImage("it cannot be opened any more") from error
+        raise UnreadableImage("it can no longer be opened") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise UnreadableImage("it is not a regular file any more")
+        raise UnreadableImage("it is no longer a regular file")
     with os.fdopen(handle, "rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

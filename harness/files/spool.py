@@ -70,9 +70,7 @@ class Spool:
             return await self._copied(run_id, path, sandbox, min(left, self._settings.most_bytes))
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
-            raise NotTaken(
-                f"the copy for the person cannot be kept here ({reason}); an operator has to see to it"
-            ) from None
+            raise NotTaken(f"the copy for the person cannot be stored ({reason}); an operator has to fix it") from None
 
     async def files(self, run_id: str) -> tuple[ReadyFile, ...]:
         """The files that the run presents, in order."""

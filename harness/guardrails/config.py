@@ -32,7 +32,7 @@ def check_words(pattern: str) -> None:
     """Check a pattern for commands. Raises BadPattern."""
     words = pattern.split()
     if not words or words[0] == "*":
-        raise BadPattern("a command's pattern begins with the name of a program, as in `git status *`")
+        raise BadPattern("a command pattern begins with the name of a program, as in `git status *`")
     for word in words:
         _glob(word)
 
@@ -78,7 +78,7 @@ def _compiled(expression: str, *, whole: bool) -> Any:
     try:
         return re2.compile(expression, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise BadPattern(f"no regular expression of RE2 ({error})") from None
+        raise BadPattern(f"not a valid RE2 regular expression ({error})") from None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -103,15 +103,15 @@ class RuleSettings(Section):
         default="*", min_length=1, max_length=200, description="Name of the tool; * and ? as in file names"
     )
     command: tuple[str, ...] = Field(
-        default=(), max_length=50, description="Of bash: words of the commands, as in `git status *`"
+        default=(), max_length=50, description="For bash: words of the commands, as in `git status *`"
     )
     arguments: dict[str, str] = Field(
-        default={}, max_length=20, description="Argument -> regular expression (RE2); all have to fit"
+        default={}, max_length=20, description="Argument -> regular expression (RE2); all must match"
     )
     speaker: Literal["admin", "member"] | None = None
     place: Literal["group", "dm"] | None = None
     decision: Decision
-    reason: str = Field(default="", max_length=300, description="Told to the model, or to the person who is asked")
+    reason: str = Field(default="", max_length=300, description="Shown to the model, or to the person who is asked")
 
     @field_validator("command", mode="before")
     @classmethod

@@ -93,7 +93,7 @@ class OAuthSettings(Section):
     client_id: str = Field(min_length=1)
     client_secret: SecretStr | None = None
     refresh_token: SecretStr | None = Field(
-        default=None, description="The first one; what the provider gives later is kept in the data folder"
+        default=None, description="The first one; newer ones are stored in the data folder"
     )
     scope: str = ""
     audience: str = ""
@@ -139,7 +139,7 @@ class McpServerSettings(Section):
     headers: Values = Field(default={})
     oauth: OAuthSettings | None = None
     timeout: float = Field(default=60.0, gt=0, le=3600, description="Seconds that one call may take")
-    connect_timeout: float = Field(default=30.0, gt=0, le=300, description="Seconds to start and name its tools")
+    connect_timeout: float = Field(default=30.0, gt=0, le=300, description="Seconds to start and list its tools")
     tools: ToolFilter = ToolFilter()
     hints: dict[str, HintSettings] = Field(default={})
     add_to_agents: tuple[AgentName, ...] | None = Field(default=None, max_length=50)
@@ -162,7 +162,7 @@ class McpServerSettings(Section):
     def _fitting(self) -> Self:
         local = self.transport == "stdio"
         if local and self.command is None:
-            raise ValueError("needs a command (or, for a server elsewhere, a url)")
+            raise ValueError("needs a command (or, for a remote server, a url)")
         if not local and self.url is None:
             raise ValueError(f"needs a url for the transport {self.transport}")
         strange = ("url", "headers", "oauth") if local else ("command", "args", "env", "cwd")

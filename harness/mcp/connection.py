@@ -96,7 +96,7 @@ def reason(error: BaseException) -> str:
         case McpError():
             return error.error.message
         case httpx.HTTPStatusError():
-            return f"it answers with status {error.response.status_code}"
+            return f"it responded with status {error.response.status_code}"
         case httpx.HTTPError():
             return f"it cannot be reached ({type(error).__name__})"
         case TimeoutError():
@@ -105,7 +105,7 @@ def reason(error: BaseException) -> str:
             return os.strerror(error.errno) if error.errno else type(error).__name__
         case RuntimeError():
             return str(error)
-    return f"it does not speak MCP as it should ({type(error).__name__})"
+    return f"it violates the MCP protocol ({type(error).__name__})"
 
 
 def _says(error: BaseException) -> bool:
@@ -178,7 +178,7 @@ class Connection:
     def _note(self, error: Exception) -> None:
         problem = line(reason(error), 300)
         if problem != self._problem:
-            log.warning("mcp %s: %s; it is tried again", self.name, problem)
+            log.warning("mcp %s: %s; retrying", self.name, problem)
         self._problem = problem
 
     def _lost(self) -> None:
@@ -292,7 +292,7 @@ class Connection:
         try:
             result = await within(seconds, session, session.call(tool, arguments))
         except TimeoutError:
-            text = f"its server gave no answer within {seconds:g} seconds, and the call was given up"
+            text = f"its server did not answer within {seconds:g} seconds, so the call was abandoned"
             raise CallFailed(text, happened=True) from None
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             session.end()
@@ -300,7 +300,7 @@ class Connection:
         except ServerFailed:
             raise CallFailed(BROKE, happened=True) from None
         except ValidationError:
-            raise CallFailed("its server gave an answer that is no result", happened=True) from None
+            raise CallFailed("its server's response is not a result", happened=True) from None
         except McpError as error:
             raise self._failure(session, error) from None
         self._last_sign = self._clock.monotonic()
@@ -315,10 +315,10 @@ class Connection:
             case found if found == BROKEN:
                 return CallFailed(f"its server failed during the call: {text}", happened=True)
             case found if found == REFUSED:
-                return CallFailed(f"its server refuses Antler: {text}", happened=False)
+                return CallFailed(f"its server rejects Antler: {text}", happened=False)
         if code == CONNECTION_CLOSED and session.ended.done():
             return CallFailed(BROKE, happened=True)
-        return CallFailed(f"its server answers with error {code}", happened=code not in NOT_BEGUN, said=text)
+        return CallFailed(f"its server returned error {code}", happened=code not in NOT_BEGUN, said=text)
 
 
 def _refusals(refused: tuple[str, ...]) -> str:

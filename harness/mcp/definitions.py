@@ -66,7 +66,7 @@ def fitted(schema: dict[str, Any]) -> tuple[dict[str, Any], Renamed]:
         return schema, ()
     if (others := sorted(set(schema) - _PLAIN)) or '"#/properties/' in json.dumps(schema):
         why = f"its schema has {others[0]}" if others else "its schema refers to arguments by their names"
-        raise Unfit(f"the argument {unfit[0]!r} has a name that some models' providers refuse, and {why}")
+        raise Unfit(f"the argument {unfit[0]!r} has a name that some model providers reject, and {why}")
     names = _new_names(own, unfit)
     changed = {names.get(name, name): _told(value, name, renamed=name in names) for name, value in own.items()}
     schema = {**schema, "properties": changed}
@@ -130,7 +130,7 @@ class _Walk:
     def visit(self, node: Any, within: frozenset[str], depth: int) -> None:
         self._left -= 1
         if self._left < 0 or depth > DEEPEST:
-            raise _Bad("is too large once its references are followed")
+            raise _Bad("is too large once its references are resolved")
         if isinstance(node, list):
             parts = node
         elif isinstance(node, dict):
@@ -145,7 +145,7 @@ class _Walk:
     def _name(self, reference: Any) -> str:
         """The name in a reference, also for an argument called $ref, which only looks like one."""
         if not isinstance(reference, str):
-            raise _Bad("has a reference that is none")
+            raise _Bad("has an invalid reference")
         return reference
 
     def _target(self, name: str) -> Any:
@@ -154,7 +154,7 @@ class _Walk:
         for step in steps:
             found = found.get(step) if isinstance(found, dict) else None
         if root != "#" or not isinstance(found, dict):
-            raise _Bad("refers to something that it has not")
+            raise _Bad("refers to something that it does not contain")
         return found
 
 
@@ -228,7 +228,7 @@ def checked(server: str, settings: McpServerSettings, offers: Iterable[Offer]) -
             continue
         try:
             if offer.name in tools:
-                raise Refused("the server has it twice")
+                raise Refused("the server lists it twice")
             if len(tools) >= MOST_TOOLS:
                 raise Refused(f"the server has more than {MOST_TOOLS}")
             known = _hints(offer.name, settings)
@@ -255,9 +255,9 @@ def _hints(name: str, settings: McpServerSettings) -> HintSettings:
 def _tool(server: str, offer: Offer, known: HintSettings) -> RemoteTool:
     """Check a tool. Raises Refused."""
     if not 0 < len(offer.name) <= LONGEST_NAME:
-        raise Refused(f"its name has not 1 to {LONGEST_NAME} characters")
+        raise Refused(f"its name does not have 1 to {LONGEST_NAME} characters")
     if not offer.name.isprintable() or not offer.name.isascii():
-        raise Refused("its name has characters that cannot be seen or written")
+        raise Refused("its name has invisible or invalid characters")
     read_only = _first(known.read_only, offer.read_only, default=False)
     try:
         schema, renamed = fitted(_schema(offer.schema))
@@ -287,13 +287,13 @@ def _schema(schema: Any) -> dict[str, Any]:
     try:
         size = len(json.dumps(schema))
     except (TypeError, ValueError, RecursionError):
-        raise Refused("the schema of its arguments is no JSON") from None
+        raise Refused("the schema of its arguments is not JSON") from None
     if size > LARGEST_SCHEMA:
-        raise Refused(f"the schema of its arguments has {size} characters; at most {LARGEST_SCHEMA} are taken")
+        raise Refused(f"the schema of its arguments has {size} characters; at most {LARGEST_SCHEMA} are allowed")
     if schema.get("type", "object") != "object":
-        raise Refused("its arguments are no object")
+        raise Refused("its arguments are not an object")
     if not isinstance(schema.get("properties", {}), dict):
-        raise Refused("the schema of its arguments is broken: properties is no object")
+        raise Refused("the schema of its arguments is broken: properties is not an object")
     clean: dict[str, Any] = _cleaned(schema, 0)
     if why := problem(clean):
         raise Refused(f"the schema of its arguments {why}")
@@ -302,7 +302,7 @@ def _schema(schema: Any) -> dict[str, Any]:
 
 def _cleaned(node: Any, depth: int) -> Any:
     if depth > DEEPEST_SCHEMA:
-        raise Refused(f"the schema of its arguments is nested more than {DEEPEST_SCHEMA} times")
+        raise Refused(f"the schema of its arguments is nested more than {DEEPEST_SCHEMA} levels deep")
     if isinstance(node, list):
         return [_cleaned(item, depth + 1) for item in node]
     if isinstance(node, str):
@@ -320,7 +320,7 @@ def _value(key: str, value: Any, depth: int) -> Any:
         return _properties(value, depth)
     if key in _TEXTS:
         if not isinstance(value, str):
-            raise Refused(f"the schema of its arguments is broken: {key} is no text")
+            raise Refused(f"the schema of its arguments is broken: {key} is not a string")
         return described(value, LONGEST_PARAMETER)
     return _cleaned(value, depth + 1)
 

@@ -127,7 +127,7 @@ class SessionClient(httpx.AsyncClient):
             code = BROKEN if response.is_server_error else REFUSED
             if response.status_code == httpx.codes.NOT_FOUND:
                 code = GONE
-            return await self._failed(request, code, f"it answers with status {response.status_code}")
+            return await self._failed(request, code, f"it responded with status {response.status_code}")
         return response
 
     async def _failed(self, request: httpx.Request, code: int, problem: str) -> httpx.Response:
@@ -182,7 +182,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            raise httpx.RemoteProtocolError("a compressed answer was not asked for")
+            raise httpx.RemoteProtocolError("unrequested compressed response")
         assert isinstance(response.stream, httpx.AsyncByteStream)
         events = response.headers.get("content-type", "").startswith(_EVENTS)
         response.stream = _Bounded(response.stream, events=events)

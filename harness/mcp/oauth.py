@@ -65,7 +65,7 @@ class TokenCache:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError) as error:
-            log.warning("the token in %s cannot be used (%s); a new one is asked for", self._file, type(error).__name__)
+            log.warning("token in %s not usable (%s); requesting a new one", self._file, type(error).__name__)
             return None
 
     def save(self, token: Token) -> None:
@@ -152,7 +152,7 @@ class Tokens:
         answer = await self._ask(self._form(old))
         access, refresh = answer.get("access_token"), answer.get("refresh_token", "")
         if not isinstance(access, str) or not access or not isinstance(refresh, str):
-            raise ServerFailed("its token provider gave no token")
+            raise ServerFailed("its token provider returned no token")
         seconds = answer.get("expires_in", DEFAULT_SECONDS)
         lasts = float(seconds) if isinstance(seconds, int | float | str) and _is_number(seconds) else DEFAULT_SECONDS
         kept = refresh or (old.refresh if old is not None else "") or self._first
@@ -162,7 +162,7 @@ class Tokens:
             await asyncio.to_thread(self._cache.save, token)
         except OSError as error:
             # A one-time refresh token is then lost when the process ends; for now everything works.
-            log.error("a token cannot be kept: %s", os.strerror(error.errno or 0))
+            log.error("token not stored: %s", os.strerror(error.errno or 0))
         return token
 
     def _form(self, old: Token | None) -> dict[str, str]:
@@ -191,7 +191,7 @@ class Tokens:
         if response.status_code != httpx.codes.OK:
             code = answer.get("error")
             known = code if isinstance(code, str) and code.replace("_", "").isalpha() and len(code) < 40 else ""
-            raise ServerFailed(f"its token provider refuses ({response.status_code}{f', {known}' if known else ''})")
+            raise ServerFailed(f"its token provider refused ({response.status_code}{f', {known}' if known else ''})")
         return answer
 
 

@@ -129,16 +129,16 @@ class McpPool:
                 for connection in self._connections.values():
                     await connection.tried.wait()
         except TimeoutError:
-            log.info("mcp: runs go on without the servers that have not answered yet")
+            log.info("mcp: runs continue without the servers that have not answered yet")
         self._start_ends = 0.0
 
     async def call(self, tool: RemoteTool, arguments: dict[str, Any]) -> CallToolResult:
         """Call a tool on its server. Raises CallFailed. Cancelling this withdraws the call."""
         connection = self._connections.get(tool.server)
         if connection is None:
-            raise CallFailed("its server is not configured any more", happened=False)
+            raise CallFailed("its server is no longer configured", happened=False)
         if not any(each.name == tool.name for each in connection.tools):
-            raise CallFailed("its server does not have it any more", happened=False)
+            raise CallFailed("its server no longer offers it", happened=False)
         return await connection.call(tool.name, arguments)
 
     async def close(self) -> None:

@@ -210,7 +210,7 @@ async def _ended(child: Child, server: str) -> None:
         await child.ended(GOODBYE_SECONDS)
         child.end()
         if await child.ended(KILLED_SECONDS) is None:
-            log.error("mcp %s: its process cannot be ended; it hangs in the kernel", server)
+            log.error("mcp %s: process cannot be killed; it hangs in the kernel", server)
             child.kill()
     finally:
         child.close()
@@ -221,13 +221,13 @@ async def _read(child: Child, to_session: ObjectSendStream[SessionMessage | Exce
     strange = 0
     while text := await _line(child.stdout):
         if strange == MOST_STRANGE:
-            raise ServerFailed(f"it printed {MOST_STRANGE} lines that are no message")
+            raise ServerFailed(f"it printed {MOST_STRANGE} lines that are not messages")
         try:
             message = JSONRPCMessage.model_validate_json(text)
         except ValidationError:
             strange += 1
             if strange == 1:
-                log.warning("mcp %s: printed what is no message: %s", server, line(text.decode(errors="replace")))
+                log.warning("mcp %s: stray output: %s", server, line(text.decode(errors="replace")))
             continue
         try:
             await to_session.send(SessionMessage(message))
@@ -242,8 +242,8 @@ async def _end_of(child: Child) -> str:
     if code is None:
         return "its process has closed its output"
     if code == keeper.NOT_STARTED:
-        return f"its program is not there or cannot be run (exit code {code})"
-    return f"its process has ended (exit code {code}; the log has what it said)"
+        return f"its program is missing or cannot be run (exit code {code})"
+    return f"its process has ended (exit code {code}; the log has its output)"
 
 
 async def _line(stdout: asyncio.StreamReader) -> bytes:
@@ -271,7 +271,7 @@ async def _log(stderr: asyncio.StreamReader, server: str) -> None:
     while text := await _some(stderr):
         if loop.time() - began > LOGGED_SECONDS:
             if left_out:
-                log.info("mcp %s: %d more lines of its stderr were left out", server, left_out)
+                log.info("mcp %s: %d more lines of stderr omitted", server, left_out)
             began, told, left_out = loop.time(), 0, 0
         if told < LOGGED_LINES:
             told += 1

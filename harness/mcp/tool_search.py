@@ -31,7 +31,7 @@ REGEX_MEMORY, LARGEST_PROGRAM, MOST_CLASSES = 1 << 20, 1000, 10
 DESCRIPTION = (
     "Load tools of connected servers so that you can call them from your next step on; the system prompt has their "
     "names. query: `select:name,other_name` for known names; `+must word other` for words in names and descriptions, "
-    "of which those with + have to occur; or a regular expression."
+    "of which those with + must occur; or a regular expression."
 )
 
 Promoting = Command[Any]
@@ -121,7 +121,7 @@ def _told(found: Sequence[BaseTool]) -> str:
     for each in found:
         schema = json.dumps(each.args_schema, ensure_ascii=False)
         if len(schema) > LONGEST_SCHEMA:
-            schema = "long; it comes with the tool"
+            schema = "long; it is sent with the tool"
         part = f"{each.name}: {each.description}\narguments: {schema}"
         room -= len(part)
         parts.append(part if room >= 0 else each.name)
@@ -130,4 +130,4 @@ def _told(found: Sequence[BaseTool]) -> str:
 
 def _nothing(query: str) -> str:
     what = re.sub(r"\s+", " ", query.strip())[:LONGEST_QUERY]
-    return f"No tool fits {what!r}. The system prompt has all names: use select:name, or other words."
+    return f"No tool matches {what!r}. The system prompt has all names: use select:name, or other words."

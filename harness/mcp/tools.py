@@ -115,7 +115,7 @@ def _told(block: types.ContentBlock) -> str | Attachment:
             return f"[resource {line(str(text.uri), LONGEST_URI)}]\n{text.text}"
         case types.EmbeddedResource(resource=types.BlobResourceContents() as blob):
             return _attachment(blob.blob, blob.mimeType or "application/octet-stream")
-    return "[something that cannot be shown]"
+    return "[content that cannot be shown]"
 
 
 def _attachment(encoded: str, mime_type: str) -> str | Attachment:
@@ -123,7 +123,7 @@ def _attachment(encoded: str, mime_type: str) -> str | Attachment:
     try:
         return Attachment(mime_type=kind, data=base64.b64decode(encoded, validate=True))
     except (binascii.Error, ValueError):
-        return f"[a file ({kind}) came broken]"
+        return f"[a file ({kind}) arrived damaged]"
 
 
 def mcp_tools(servers: Servers, shown: Mapping[str, RemoteTool], *, sees_images: bool) -> list[BaseTool]:
@@ -159,7 +159,7 @@ class McpTool(BaseTool):
         text = framed(OUTSIDE, result.text) if result.text else ""
         lines = [text, *map(_line, result.attachments, saved)]
         return ToolMessage(
-            "\n".join(line for line in lines if line) or "[it answered nothing]",
+            "\n".join(line for line in lines if line) or "[it returned nothing]",
             tool_call_id=call_id,
             name=self.name,
             status="error" if result.failed else "success",
@@ -225,10 +225,10 @@ async def _saved(attachment: Attachment, name: str) -> str:
     try:
         written = await (await scope.sandbox.get()).write_file(path, attachment.data)
     except SandboxError as error:
-        log.warning("a file of a tool's was not kept: %s %s", error, error.hint)
+        log.warning("a tool's file not stored: %s %s", error, error.hint)
         return ""
     if isinstance(written, Problem):
-        log.info("a file of a tool's was not kept: %s %s", written.code, written.detail)
+        log.info("a tool's file not stored: %s %s", written.code, written.detail)
         return ""
     return path
 
@@ -236,4 +236,4 @@ async def _saved(attachment: Attachment, name: str) -> str:
 def _line(attachment: Attachment, path: str) -> str:
     kind = "picture" if attachment.is_image else "file"
     about = f"{kind} ({attachment.mime_type}, {size_text(len(attachment.data))})"
-    return f"[{about} is {path}]" if path else f"[a {about} came with it and could not be kept]"
+    return f"[{about} is {path}]" if path else f"[a {about} came with it but could not be stored]"

@@ -97,7 +97,7 @@ def _few(found: Sequence[Item], ids: set[str], memory: Memory) -> tuple[Item, ..
     lost = ids.intersection(fact.id for fact in memory.facts)
     if len(lost) <= max(MOST_LOST, len(memory.facts) // LARGEST_SHARE_LOST):
         return tuple(found)
-    log.warning("an update would take away %d of %d facts at once: it takes none", len(lost), len(memory.facts))
+    log.warning("update would remove %d of %d facts at once: none removed", len(lost), len(memory.facts))
     return ()
 
 

@@ -67,12 +67,12 @@ def remembered(memory: Memory, proposed: Proposed, settings: MemorySettings, now
     if has_secret(proposed.content):
         raise NotKept("It holds a secret, such as a password, a key or a card number, and those are never remembered.")
     if _is_unwanted(proposed):
-        raise NotKept("It reads like an instruction and not like something about the person.")
+        raise NotKept("It reads like an instruction, not like a fact about the person.")
     facts = Facts(memory.facts, settings)
     fact = facts.add(proposed)
     kept = _most_wanted(_still_holding(facts.all(), now), settings, now)
     if fact is None or fact not in kept:
-        raise NotKept("The memory is full of what matters more; something has to be forgotten first.")
+        raise NotKept("The memory is full of more important facts; something has to be forgotten first.")
     return memory.model_copy(update={"facts": kept, "last_updated": now}), fact
 
 

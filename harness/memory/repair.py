@@ -38,7 +38,7 @@ class Unreadable(ValueError):
 def read_object(text: str) -> dict[str, Any]:
     """The JSON object in an answer. Raises Unreadable."""
     text = clean_text(text[:LONGEST]).rpartition(THINK_CLOSE)[2].strip()
-    problem = "it holds no JSON object"
+    problem = "it contains no JSON object"
     for candidate in _candidates(text):
         for form in _forms(candidate):
             try:

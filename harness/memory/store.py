@@ -163,7 +163,7 @@ class FileMemoryStore:
         except FileNotFoundError:
             log.debug("the first memory of an owner")
         except ValueError as error:
-            log.error("a memory could not be read and is set aside as %s: %s", _aside(folder), _what(error))
+            log.error("unreadable memory moved to %s: %s", _aside(folder), _what(error))
         _write(folder / FILE, memory.to_json())
 
     def _replace(self, owner: str, known: Memory, memory: Memory, agent: str) -> bool:
@@ -207,8 +207,8 @@ def _last_good(folder: Path, error: ValueError) -> Memory:
         memory = Memory()
     aside = _aside(folder)
     _write(folder / FILE, memory.to_json())
-    instead = "it starts empty" if memory.is_empty else f"that of {memory.last_updated} takes its place"
-    log.error("a memory could not be read and is set aside as %s; %s: %s", aside, instead, _what(error))
+    instead = "it starts empty" if memory.is_empty else f"replaced by that of {memory.last_updated}"
+    log.error("unreadable memory moved to %s; %s: %s", aside, instead, _what(error))
     return memory
 
 

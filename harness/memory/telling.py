@@ -64,7 +64,7 @@ MOST_FOUND = 12
 REMEMBER, RECALL = "remember", "recall"
 REMEMBERING = """\
 Remember one thing about the person (in a group: about the group and its work) for later conversations, because they ask
-for it or put right what you know. One sentence in their language that is complete without this conversation. Never
+for it or correct what you know. One sentence in their language that is complete without this conversation. Never
 secrets such as passwords, keys, codes and card numbers."""
 RECALLING = """\
 Look up what is remembered of earlier conversations with the person (in a group: with the group) by words that may be in
@@ -199,7 +199,7 @@ class Telling:
         try:
             block, now_told = await self._block(ctx, told)
         except MemoryUnavailable as error:
-            log.warning("run %s goes on without its memory: %s", ctx.run_id, error)
+            log.warning("run %s continues without memory: %s", ctx.run_id, error)
             return {"messages": [message]}
         if now_told == told:
             return {"messages": [message]}

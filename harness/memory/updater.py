@@ -104,7 +104,7 @@ class Updater:
                 log.warning("answer %d of %s for a memory is nested too deeply", attempt, name)
                 asked = [*messages, HumanMessage(AGAIN.format(problem="it is nested too deeply"))]
             except Unreadable as error:
-                log.warning("answer %d of %s for a memory cannot be read: %s", attempt, name, error)
+                log.warning("answer %d of %s for a memory is unreadable: %s", attempt, name, error)
                 shown = AIMessage(text[:SHOWN_AGAIN] or "(nothing)")
                 asked = [*messages, shown, HumanMessage(AGAIN.format(problem=error))]
         return None
@@ -119,7 +119,7 @@ class Updater:
                 answer = await self._model.ainvoke(messages)
                 why = type(error).__name__  # its text may contain the request, and so the memory
                 log.info(
-                    "the model %s takes no schema, memories are asked for as text: %s",
+                    "model %s accepts no schema; requesting memories as text: %s",
                     self._health.full_name(self._name),
                     why,
                 )

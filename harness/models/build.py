@@ -50,7 +50,7 @@ def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
     try:
         return _build_vendor(settings, route) if settings.use in VENDORS else _build_other(cls, settings, route)
     except (TypeError, ValueError, ImportError) as error:
-        raise ModelSetupError(f"model {settings.name}: {settings.use} refuses its settings: {error}") from error
+        raise ModelSetupError(f"model {settings.name}: {settings.use} rejects its settings: {error}") from error
 
 
 def _build_vendor(settings: ModelSettings, route: Route) -> BuiltModel:

@@ -76,7 +76,7 @@ class ModelPool:
             try:
                 found.append(Standby(self.settings(other), self.built(other).chat, self.breaker(other)))
             except (ModelSetupError, ModelFailure) as error:
-                log.error("the model %s cannot stand in for %s: %s", other, name, error)
+                log.error("model %s cannot be a fallback for %s: %s", other, name, error)
         return found
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COUNT = "Count from one to forty in words, and write nothing else."
 """Long enough for even a very fast model to send several chunks."""
 USE_THE_TOOL = "Look up the weather in Paris with the tool, and write nothing else."
-NAME_THE_COLOUR = "Which colour has this picture? Answer in one English word."
+NAME_THE_COLOUR = "What color is this picture? Answer in one English word."
 _COLOUR = "red"
 _PICTURE = (
     "data:image/png;base64,"
@@ -44,16 +44,16 @@ _TOOL = {
     },
 }
 _REMEDIES = {
-    Kind.AUTH: "set {key}.api_key to a key of this provider, and see whether base_url is the provider's",
+    Kind.AUTH: "set {key}.api_key to a key of this provider, and check that base_url is the provider's",
     Kind.QUOTA: "the provider's account has no credit left: top it up, or name another model first",
-    Kind.NOT_FOUND: "set {key}.model to a name that the provider lists; base_url mostly ends in /v1",
-    Kind.RATE_LIMITED: "the provider takes no more calls now: wait, or raise the account's limits there",
-    Kind.OVERLOADED: "the provider is busy: try again later, and give {key} fallbacks",
-    Kind.TIMEOUT: "see whether the server behind {key}.base_url has loaded the model, and what network.proxy says",
-    Kind.CONNECTION: "see whether this machine reaches {key}.base_url, and what network.proxy and ca_file say",
-    Kind.BAD_RESPONSE: "{key}.base_url is no service of this class's kind: mostly it ends in /v1",
+    Kind.NOT_FOUND: "set {key}.model to a name that the provider lists; base_url usually ends in /v1",
+    Kind.RATE_LIMITED: "the provider accepts no more calls now: wait, or raise the account's limits there",
+    Kind.OVERLOADED: "the provider is busy: try again later, and configure fallbacks for {key}",
+    Kind.TIMEOUT: "check that the server at {key}.base_url has loaded the model, and check network.proxy",
+    Kind.CONNECTION: "check that this machine reaches {key}.base_url, and check network.proxy and ca_file",
+    Kind.BAD_RESPONSE: "{key}.base_url does not serve this API: it usually ends in /v1",
 }
-_OTHER_REMEDY = "see the provider's status page, and {key}.model and base_url"
+_OTHER_REMEDY = "check the provider's status page, and {key}.model and base_url"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,34 +126,34 @@ class _Questions:
         )
 
     async def _tools(self) -> ModelProblem | None:
-        remedy = f"take a model that calls tools for {self._key}; a local server mostly has an option that lets it"
+        remedy = f"use a model that calls tools for {self._key}; a local server usually has an option for it"
         try:
             able = self._chat.bind_tools([_TOOL])
         except NotImplementedError:
-            return ModelProblem(what=f"{self._settings.use} cannot be given tools", remedy=remedy)
+            return ModelProblem(what=f"{self._settings.use} does not accept tools", remedy=remedy)
         answer = await self._call(able, USE_THE_TOOL)
         if not isinstance(answer, _Answer):
-            return ModelProblem(what=f"with a tool at hand it fails: {answer.what}", remedy=remedy)
+            return ModelProblem(what=f"it fails when given a tool: {answer.what}", remedy=remedy)
         if "weather" in answer.tools:
             return None
         return ModelProblem(what="it did not call the tool that it was told to call", remedy=remedy, fatal=False)
 
     async def _sight(self) -> ModelProblem | None:
-        remedy = f"take supports_vision out of {self._key}, or name a model that sees"
+        remedy = f"remove supports_vision from {self._key}, or use a model with vision"
         picture: list[str | dict[str, Any]] = [
             {"type": "text", "text": NAME_THE_COLOUR},
             {"type": "image_url", "image_url": {"url": _PICTURE}},
         ]
         answer = await self._call(self._chat, picture)
         if not isinstance(answer, _Answer):
-            return ModelProblem(what=f"it refuses a picture: {answer.what}", remedy=remedy, fatal=False)
+            return ModelProblem(what=f"it rejects images: {answer.what}", remedy=remedy, fatal=False)
         if _COLOUR in answer.text.lower():
             return None
-        return ModelProblem(what="it does not see that a red picture is red", remedy=remedy, fatal=False)
+        return ModelProblem(what="it does not recognize a red image as red", remedy=remedy, fatal=False)
 
     def _in_one_piece(self) -> ModelProblem:
         what = "its answer comes in one piece, so nothing is shown while it writes"
-        return ModelProblem(what=what, remedy=f"see whether a proxy before {self._key} buffers", fatal=False)
+        return ModelProblem(what=what, remedy=f"check whether a proxy in front of {self._key} buffers", fatal=False)
 
     async def _call(
         self, chat: Runnable[LanguageModelInput, Any], content: str | list[str | dict[str, Any]]
@@ -172,7 +172,7 @@ class _Questions:
                 raise
             return self._failed(failure)
         if whole is None or first is None:
-            return ModelProblem(what="it answers with nothing", remedy=f"see {self._key}.model and its max_tokens")
+            return ModelProblem(what="it returns an empty answer", remedy=f"check {self._key}.model and its max_tokens")
         called = tuple(call["name"] for call in whole.tool_calls)
         return _Answer(text=str(whole.text), pieces=pieces, tools=called, first_word=first)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 KEPT = ("finish_reason", "stop_reason", "done_reason", "model_name", "model_provider")
 """Metadata of a vendor's answer that a thread keeps, all text: other fields hold the SDK's own types."""
-NO_SYNC = "only asynchronous calls are made"
+NO_SYNC = "only asynchronous calls are supported"
 
 
 class Guarded:

@@ -30,12 +30,12 @@ NOT_BY_ITSELF = (
 )
 NOT_A_PERSON = "Only a person can have schedules, and this message was sent anonymously or in the name of a chat."
 DESCRIPTION = """\
-Remind the person later, or do something for them later, once or again and again. When it is due a turn like this one
-starts in this chat with `text`, on behalf of the person who speaks now. Times without an offset are in the time
+Remind the person later, or do something for them later, once or repeatedly. When it is due, a turn like this one
+starts in this chat with `text`, on behalf of the current speaker. Times without an offset are in the time
 zone of the message's date.
 - create: text, and exactly one of at, in_minutes, cron
 - list: what is scheduled for this person in this chat
-- cancel: id, as create and list tell it"""
+- cancel: id, as create and list return it"""
 
 Action = Literal["create", "list", "cancel"]
 
@@ -47,11 +47,11 @@ def schedule_tool(scheduling: Scheduling, clock: Clock) -> BaseTool:
     async def schedule(
         action: Action,
         runtime: Runtime,
-        text: Annotated[str, "What to remind of or to do, as said to yourself, complete without this chat"] = "",
+        text: Annotated[str, "What to remind of or to do, addressed to yourself, complete without this chat"] = "",
         at: Annotated[str, "Once: an ISO time such as 2026-12-24T18:00"] = "",
         in_minutes: Annotated[float | None, "Once: so many minutes from now"] = None,
         cron: Annotated[str, "Repeated: minute hour day-of-month month day-of-week, as in 0 9 * * MON-FRI"] = "",
-        id: Annotated[str, "Of the one to cancel"] = "",
+        id: Annotated[str, "Id of the one to cancel"] = "",
     ) -> Answer:
         if action == "list":
             return await _list(runtime, scheduling)
@@ -115,12 +115,12 @@ def _when(scheduling: Scheduling, clock: Clock, zone: str, at: str, minutes: flo
 
 def _too_many(error: TooMany) -> str:
     whose = "This person has" if error.whose == "person" else "This chat has"
-    return f"{whose} {error.limit} scheduled already, which is the most. One has to be cancelled first."
+    return f"{whose} {error.limit} scheduled already, which is the maximum. One has to be cancelled first."
 
 
 def _times(made: Schedule) -> str:
     if made.next_at is None:
-        return "It is over already."
+        return "It is already over."
     zone = made.when.timezone
     if made.when.kind == "once":
         return f"It is due on {local_day(made.next_at, zone)}."

@@ -52,9 +52,9 @@ def at_time(text: str, timezone: str, now: datetime) -> When:
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise BadTime(f"{text.strip()[:40]!r} is no time. Write it like 2026-12-24T18:00.") from None
+        raise BadTime(f"{text.strip()[:40]!r} is not a valid time. Write it like 2026-12-24T18:00.") from None
     if len(text.strip()) < len("2026-12-24T18"):
-        raise BadTime("Give the time of the day too, as in 2026-12-24T18:00.")
+        raise BadTime("Give the time of day too, as in 2026-12-24T18:00.")
     if at.tzinfo is None:
         at = at.replace(tzinfo=ZoneInfo(timezone))
     try:
@@ -85,7 +85,7 @@ def repeated(expression: str, timezone: str, now: datetime, shortest: timedelta)
     for later in islice(times, math.ceil(DAY / shortest) + 1):
         if later - earlier < shortest:
             minutes = round(shortest / timedelta(minutes=1))
-            raise BadTime(f"That is too often: there have to be at least {minutes} minutes between two times.")
+            raise BadTime(f"That is too often: there must be at least {minutes} minutes between two times.")
         if later - now > LOOKED_AHEAD:
             break
         earlier = later
@@ -124,7 +124,7 @@ def local_day(at: datetime, timezone: str) -> str:
 
 def _once(at: datetime, timezone: str, now: datetime) -> When:
     if at <= now:
-        raise BadTime(f"{local(at, timezone)} is over: it is {local_day(now, timezone)}.")
+        raise BadTime(f"{local(at, timezone)} is in the past: it is {local_day(now, timezone)}.")
     if at - now > FARTHEST:
         raise BadTime("That is too far away: at most five years.")
     return When("once", at.astimezone(UTC).isoformat(), timezone)

@@ -244,12 +244,12 @@ class SubagentPool:
         worker.cancel()
         await asyncio.wait({worker}, timeout=CANCEL_SECONDS)
         if not worker.done():
-            log.error("a subagent does not end although it was cancelled; it is left behind: %s", worker.get_name())
+            log.error("a cancelled subagent does not end and is abandoned: %s", worker.get_name())
 
     def _forget(self, worker: asyncio.Task[None]) -> None:
         self._left_behind.discard(worker)
         if not worker.cancelled() and (error := worker.exception()) is not None:
-            log.warning("a subagent that was cancelled failed", exc_info=error)
+            log.warning("a cancelled subagent failed", exc_info=error)
 
     async def _work(self, order: Order, work: Delegated, watch: Watch) -> None:
         worker = self._worker(order.kind)
@@ -304,7 +304,7 @@ def _explained(error: BaseException | None) -> str:
         case ModelFailure():
             return f"its model {error.model} could not answer ({error.kind.value})"
         case _:
-            return f"a defect ended it ({type(error).__name__})"
+            return f"an internal error ended it ({type(error).__name__})"
 
 
 def _report(state: State, error: BaseException | None, watch: Watch, work: Delegated) -> Report:

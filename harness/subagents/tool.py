@@ -38,7 +38,7 @@ ENDED = {
     State.TIMED_OUT: "The task was stopped at its time limit of {limit:g} seconds. It is not done; ask for less in one "
     "task, or do it yourself.",
 }
-CUT = "It had used up its steps and had to report early: read what it says about what is left to do."
+CUT = "It used up its steps and had to report early: read what it says is left to do."
 PARTIAL = "Files that it changed stay changed. What it had said so far, which may be unfinished and wrong:"
 NOTHING = "Files that it changed stay changed. It had said nothing yet."
 
@@ -49,7 +49,7 @@ def task_tool(pool: SubagentPool) -> BaseTool:
     @tool(TASK, description=DESCRIPTION.replace("\n", " ") + _listed(pool.kinds.values()))
     async def task(
         description: Annotated[str, "The task in three to eight words, for the person who watches"],
-        prompt: Annotated[str, "The whole task: goal, all that is needed to know, and what to report"],
+        prompt: Annotated[str, "The whole task: goal, everything it needs to know, and what to report"],
         subagent_type: Annotated[str, "Which type of subagent"],
         runtime: Runtime,
     ) -> Answer:

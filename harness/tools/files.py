@@ -96,8 +96,8 @@ def _shown(found: FileText) -> str:
     if not found.cut:
         return f"[{place}]\n{found.text}"
     return (
-        f"[{place}; cut here, since a result has at most {MOST_READ} characters. Read the rest by its lines; take a "
-        f"line that is longer than that apart with a command.]\n{found.text}"
+        f"[{place}; cut here, since a result has at most {MOST_READ} characters. Read the rest by its lines; split a "
+        f"line that is longer than that with a command.]\n{found.text}"
     )
 
 
@@ -146,10 +146,10 @@ def _str_replace() -> BaseTool:
     @tool(REPLACE)
     async def str_replace(
         path: Path,
-        old: Annotated[str, "The text to replace, exactly as it stands in the file"],
-        new: Annotated[str, "What to put in its place"],
+        old: Annotated[str, "The text to replace, exactly as it is in the file"],
+        new: Annotated[str, "The new text"],
         runtime: Runtime,
-        replace_all: Annotated[bool, "Replace it everywhere, not only where it stands alone"] = False,
+        replace_all: Annotated[bool, "Replace every occurrence, not just a unique one"] = False,
     ) -> Answer:
         """Replace text in a file that you have read. The text must occur exactly once, unless replace_all."""
         run = sandbox_of(runtime)
@@ -220,7 +220,7 @@ def _described(entry: Entry) -> str:
         case "link":
             return f"{entry.path} (a link, not followed)"
         case _:
-            return f"{entry.path} (no ordinary file)"
+            return f"{entry.path} (not a regular file)"
 
 
 def _glob() -> BaseTool:
@@ -247,7 +247,7 @@ def _grep() -> BaseTool:
         pattern: Annotated[str, "A regular expression without backreferences"],
         runtime: Runtime,
         path: Annotated[str, "Folder or file to search"] = WORKSPACE,
-        glob: Annotated[str, "Only files with such names, as in *.py"] = "",
+        glob: Annotated[str, "Only files with matching names, as in *.py"] = "",
         ignore_case: bool = False,
     ) -> Answer:
         """Search the lines of text files. At most 100 hits are shown."""

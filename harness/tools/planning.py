@@ -47,7 +47,7 @@ def planning_tool() -> BaseTool:
         begins or is done. The person sees it. One step at a time is in_progress; a step is completed only when it
         really is. Not for questions and small things."""
         if len(todos) > MOST_TODOS:
-            return failed(runtime, WRITE_TODOS, f"A plan has at most {MOST_TODOS} steps: put small ones together.")
+            return failed(runtime, WRITE_TODOS, f"A plan has at most {MOST_TODOS} steps: combine small ones.")
         steps = tuple((one_line(item.content, LONGEST_TODO), item.status) for item in todos)
         tell(runtime, Told(partial(TodosChanged, todos=steps)))
         plan = [{"content": text, "status": status.value} for text, status in steps]

@@ -59,7 +59,7 @@ def view_tool() -> BaseTool:
         """Look at a picture. You see it in your next step only; look again when you need it later."""
         run, call_id = sandbox_of(runtime), runtime.tool_call_id or ""
         if len(run.images) >= MOST_IMAGES_AT_ONCE:
-            return failed(runtime, VIEW, f"At most {MOST_IMAGES_AT_ONCE} pictures can be looked at in one step.")
+            return failed(runtime, VIEW, f"At most {MOST_IMAGES_AT_ONCE} pictures can be viewed in one step.")
         run.images[call_id] = None  # reserved: other calls of the round arrive meanwhile
         try:
             run.images[call_id] = await _picture(runtime, path)
@@ -128,5 +128,5 @@ async def _taken(runtime: Runtime, spool: Spool, path: str) -> ReadyFile:
     if not isinstance(taken, Problem):
         return taken
     if taken.code is ProblemCode.TOO_LARGE:
-        raise NotTaken(f"it is too large to be sent ({taken.detail}); make it smaller, or put less into it")
+        raise NotTaken(f"it is too large to send ({taken.detail}); make it smaller, or put less into it")
     raise NotTaken(explained(taken).rstrip("."))

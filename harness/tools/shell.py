@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 BASH = "bash"
 DESCRIPTION = """\
-Run a command in bash, in the working directory. Every call is a shell of its own: folder and variables do not carry
+Run a command in bash, in the working directory. Every call is a new shell: folder and variables do not carry
 over, files do. It has no terminal and no input. It may take {default:g} seconds, or as many as `timeout` says, at most
-{most:g}; then it is ended with everything that it started."""
+{most:g}; then it is killed with everything that it started."""
 
 EVERY = 1.0
 """Minimum seconds between two events."""
@@ -90,11 +90,11 @@ def _ending(result: CommandResult, seconds: float, most: float) -> str:
             return f"[exit code {result.exit_code}]" if result.exit_code else ""
         case Ending.TIMED_OUT:
             more = f"Ask for more with `timeout` (at most {most:g}), or do" if seconds < most else "Do"
-            return f"[ended after {seconds:g} seconds, its time limit. {more} it in smaller steps.]"
+            return f"[killed after {seconds:g} seconds, its time limit. {more} it in smaller steps.]"
         case Ending.OUT_OF_MEMORY:
-            return "[ended: it needed more memory than there is. Work on less at a time.]"
+            return "[killed: it needed more memory than is available. Work on less at once.]"
         case Ending.OUT_OF_SPACE:
-            return "[ended: it filled the disk. Delete what is not needed, and write less.]"
+            return "[killed: it filled the disk. Delete what is not needed, and write less.]"
 
 
 class Progress:

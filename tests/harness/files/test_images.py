@@ -123,7 +123,7 @@ async def test_what_was_put_in_an_uploads_place_is_not_opened(tmp_path: Path) ->
     link.symlink_to(picture)
     os.mkfifo(pipe)
     for path in (link, pipe, tmp_path):
-        with pytest.raises(UnreadableImage, match="any more"):
+        with pytest.raises(UnreadableImage, match="no longer"):
             await upload_data_url(path, ANN)
 
 

@@ -60,19 +60,19 @@ def test_only_what_clashes_gets_its_servers_name() -> None:
 @table(
     ("name", "schema", "why"),
     [
-        ("", {}, "its name has not 1 to"),
-        ("n" * 129, {}, "its name has not 1 to"),
-        ("a\u202eb", {}, "its name has characters"),
-        ("a\nb", {}, "its name has characters"),
+        ("", {}, "its name does not have 1 to"),
+        ("n" * 129, {}, "its name does not have 1 to"),
+        ("a\u202eb", {}, "its name has invisible or invalid"),
+        ("a\nb", {}, "its name has invisible or invalid"),
         ("t", None, "have no schema"),
-        ("t", {"type": "string"}, "are no object"),
-        ("t", {"properties": []}, "properties is no object"),
+        ("t", {"type": "string"}, "are not an object"),
+        ("t", {"properties": []}, "properties is not an object"),
         ("t", {"properties": {"a": "text"}}, "is broken"),
         ("t", {"properties": {"a\u200b": {}}}, "has a name that cannot be used"),
         ("t", {"description": "d" * 40_000}, "at most 32000"),
         ("t", {"properties": {str(n): {} for n in range(201)}}, "more than 200 arguments"),
         ("t", {"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "refers to another document"),
-        ("t", {"properties": {"a": {"description": 5}}}, "description is no text"),
+        ("t", {"properties": {"a": {"description": 5}}}, "description is not a string"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_the_reason(name: str, schema: Any, why: str) -> None:
@@ -96,7 +96,7 @@ def test_an_ordinary_schema_stays_as_it_is_and_a_second_tool_of_a_name_is_refuse
     offer = Offer(name="t", description="Does it.", schema=schema)
     found = checked("s", SETTINGS, [offer, offer])
     assert json.loads(found.tools[0].schema) == schema
-    assert found.refused == ("t: the server has it twice",)
+    assert found.refused == ("t: the server lists it twice",)
     assert (
         found.tools[0].digest
         != checked("s", SETTINGS, [Offer(name="t", description="!", schema=schema)]).tools[0].digest
@@ -150,7 +150,7 @@ def test_where_others_speak_of_such_an_argument_the_tool_is_left_out_and_named(m
     schema = {"properties": {"$filter": {}, "b": {}}} | more
     found = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)])
     assert found.tools == ()
-    assert found.refused[0].startswith("t: the argument '$filter' has a name that some models' providers refuse")
+    assert found.refused[0].startswith("t: the argument '$filter' has a name that some model providers reject")
 
 
 @given(st.lists(st.text("ab$ /.名", min_size=1, max_size=66), max_size=8, unique=True))
@@ -175,7 +175,7 @@ def test_results_of_every_kind() -> None:
     answer = types.CallToolResult(content=[], structuredContent={"a": 1})
     assert result_of(answer).text == '{"a": 1}'
     broken = types.ImageContent(type="image", data="not base64!", mimeType="image/png")
-    assert result_of(types.CallToolResult(content=[broken])).text == "[a file (image/png) came broken]"
+    assert result_of(types.CallToolResult(content=[broken])).text == "[a file (image/png) arrived damaged]"
     image = types.ImageContent(type="image", data="aGk=", mimeType="image/png\nX: y")
     found = result_of(types.CallToolResult(content=[image] * 10, isError=True))
     assert (len(found.attachments), found.failed) == (8, True)
@@ -271,9 +271,9 @@ CHAIN = {f"a{n}": nested(x={"$ref": f"#/$defs/a{n + 1}"}) for n in range(150)}
     [
         ({**nested(x={"$ref": "#/$defs/a6"}), "$defs": {"a0": {}, **LEVELS}}, "too large"),
         ({**nested(x={"$ref": "#/$defs/a0"}), "$defs": {**CHAIN, "a150": {}}}, "too large"),
-        (nested(x={"$ref": "#/$defs/nothing"}), "refers to something that it has not"),
-        (nested(**{"$ref": {"type": "string"}}), "a reference that is none"),
-        (nested(**{"$ref": True}), "a reference that is none"),
+        (nested(x={"$ref": "#/$defs/nothing"}), "refers to something that it does not contain"),
+        (nested(**{"$ref": {"type": "string"}}), "an invalid reference"),
+        (nested(**{"$ref": True}), "an invalid reference"),
     ],
 )
 def test_references_that_would_break_every_request_are_refused(schema: dict[str, Any], told: str) -> None:

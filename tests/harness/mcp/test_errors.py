@@ -67,7 +67,7 @@ async def test_a_server_that_speaks_like_us_is_not_asked_twice_and_not_believed(
                 await pool.call(named(pool, "act"), {})
             assert failure.value.happened
             assert failure.value.said == f"Session terminated {count}"
-            assert str(failure.value) == f"its server answers with error {code}"
+            assert str(failure.value) == f"its server returned error {code}"
 
 
 async def test_its_words_stand_in_a_block(bench: Bench) -> None:
@@ -83,4 +83,4 @@ async def test_a_flood_of_what_is_no_message_ends_the_session(bench: Bench) -> N
     async with bench.pool(s=McpServerSettings(transport="stdio", command="yes", connect_timeout=20)) as pool:
         (facts,) = pool.facts
     assert facts.state == "retrying"
-    assert "lines that are no message" in facts.detail
+    assert "lines that are not messages" in facts.detail

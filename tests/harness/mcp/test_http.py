@@ -125,7 +125,7 @@ async def test_a_message_that_is_too_large_fails_its_call_only(bench: Bench) -> 
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("/broken", "it answers with status 500"), ("/moved", "it answers with status 307"), ("/token", "status 4")],
+    [("/broken", "it responded with status 500"), ("/moved", "it responded with status 307"), ("/token", "status 4")],
 )
 async def test_what_is_no_server_is_named(bench: Bench, path: str, why: str) -> None:
     async with server(bench) as running, bench.pool(play=at(running.port, path=path + "?key=k3y-canary")) as pool:
@@ -186,9 +186,9 @@ async def test_a_refused_client_is_named_without_a_secret(bench: Bench, caplog: 
         wrong = credentials(running.port) | {"client_secret": "wr0ng-canary"}
         headers = {"X-Api-Key": "h3ader-canary"}
         async with bench.pool(play=at(running.port, oauth=wrong, headers=headers)) as pool:
-            assert pool.facts[0].detail == "its token provider refuses (401, invalid_client)"
+            assert pool.facts[0].detail == "its token provider refused (401, invalid_client)"
         async with bench.pool(play=at(running.port)) as pool:
-            assert pool.facts[0].detail == "it answers with status 401"
+            assert pool.facts[0].detail == "it responded with status 401"
     assert "canary" not in caplog.text
 
 

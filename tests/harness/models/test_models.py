@@ -82,7 +82,7 @@ def test_any_class_gets_the_settings_that_it_knows() -> None:
     )
     chat = build_model(thinks.model_copy(update={"thinking": False}), DIRECT).chat
     assert chat.budget == 1
-    with pytest.raises(ModelSetupError, match="refuses its settings"):
+    with pytest.raises(ModelSetupError, match="rejects its settings"):
         build_model(scripted_settings(use="tests.harness.models.test_models:Vendors"), DIRECT)
 
 

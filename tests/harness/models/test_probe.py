@@ -51,8 +51,8 @@ async def test_pictures_are_only_shown_to_a_model_that_is_said_to_see(simulator:
         (401, "auth: ", "set models[0].api_key to a key of this provider"),
         (404, "not found: ", "set models[0].model to a name that the provider lists"),
         (402, "quota: ", "the provider's account has no credit left"),
-        (429, "rate limited: ", "the provider takes no more calls now"),
-        (500, "unavailable: ", "see the provider's status page"),
+        (429, "rate limited: ", "the provider accepts no more calls now"),
+        (500, "unavailable: ", "check the provider's status page"),
     ],
 )
 async def test_a_refusal_ends_the_questions(simulator: ModelSimulator, status: int, said: str, remedy: str) -> None:
@@ -86,16 +86,16 @@ async def test_a_model_that_does_not_call_the_tool(simulator: ModelSimulator) ->
 async def test_a_server_that_refuses_tools(simulator: ModelSimulator) -> None:
     # On a busy machine the answer before it may arrive in one piece, which is told too.
     *_, problem = (await probed(simulator, tool=(Status(status=400),))).problems
-    assert problem.what.startswith("with a tool at hand it fails: bad request: ")
+    assert problem.what.startswith("it fails when given a tool: bad request: ")
 
 
 async def test_a_model_that_is_said_to_see_and_does_not(simulator: ModelSimulator) -> None:
     # On a busy machine the answer before it may arrive in one piece, which is told too.
     *_, problem = (await probed(simulator, picture=(Say(text="Blue"),), supports_vision=True)).problems
-    assert problem.what == "it does not see that a red picture is red"
+    assert problem.what == "it does not recognize a red image as red"
     report = await probed(simulator, picture=(Status(status=400),), supports_vision=True)
     assert report.sees is False
-    assert report.problems[0].what.startswith("it refuses a picture: ")
+    assert report.problems[0].what.startswith("it rejects images: ")
 
 
 async def test_an_answer_in_one_piece_is_told(simulator: ModelSimulator) -> None:
@@ -106,7 +106,7 @@ async def test_an_answer_in_one_piece_is_told(simulator: ModelSimulator) -> None
 
 async def test_an_empty_answer_is_told(simulator: ModelSimulator) -> None:
     (problem,) = (await probed(simulator, answer=(Finish(reason="stop"),))).problems
-    assert problem.what == "it answers with nothing"
+    assert problem.what == "it returns an empty answer"
 
 
 async def test_a_class_that_is_not_installed_is_told() -> None:

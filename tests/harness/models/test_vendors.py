@@ -296,5 +296,5 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_settings_that_a_package_refuses_are_named(simulator: ModelSimulator) -> None:
     wrong = settings(simulator, "gemini", when_thinking_enabled={"thinking_budget": "much"})
-    with pytest.raises(ModelSetupError, match=r"model gemini: .* refuses its settings"):
+    with pytest.raises(ModelSetupError, match=r"model gemini: .* rejects its settings"):
         build_model(wrong, (None, None))

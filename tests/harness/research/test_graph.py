@@ -261,7 +261,7 @@ async def test_a_plan_that_cannot_be_read_is_asked_for_once_more() -> None:
     bench = Bench(team("no plan", THREE))
     assert "1. a" in await bench.ask()
     repair = bench.team.tasks(Role.PLANNER)[1].prompt
-    assert "it holds no JSON object" in repair
+    assert "it contains no JSON object" in repair
     assert "no plan" in repair
 
 

@@ -79,7 +79,7 @@ async def test_again_and_again_tells_the_next_times(bench: Bench, script: Script
         ({"text": " \x00 ", "in_minutes": 5}, "Give the text"),
         ({"text": "x" * 1001, "in_minutes": 5}, "too long"),
         ({"text": "x", "cron": "* * * * *"}, "at least 15 minutes"),
-        ({"text": "x", "at": "yesterday"}, "is no time"),
+        ({"text": "x", "at": "yesterday"}, "is not a valid time"),
     ],
 )
 async def test_what_cannot_be_scheduled_says_why(

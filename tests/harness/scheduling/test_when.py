@@ -54,7 +54,7 @@ def test_other_times_are_refused(text: str) -> None:
 
 
 def test_what_is_over_is_told_with_the_time_that_it_is() -> None:
-    with pytest.raises(BadTime, match="2026-03-27 09:00 CET is over: it is Friday 2026-03-27 11:00 CET"):
+    with pytest.raises(BadTime, match="2026-03-27 09:00 CET is in the past: it is Friday 2026-03-27 11:00 CET"):
         at_time("2026-03-27T09:00", BERLIN, NOW)
 
 

@@ -101,7 +101,7 @@ async def test_one_that_does_not_even_end_when_cancelled_is_left_behind(
     events = await played(bench, script, cast, late=entered)
     release.set()
     assert ends(events) == {"task-slow": State.TIMED_OUT, "task-next": State.COMPLETED}
-    assert "it is left behind" in caplog.text
+    assert "is abandoned" in caplog.text
 
 
 async def test_each_type_has_a_time_limit_of_its_own(bench: Bench, script: Script) -> None:
@@ -117,7 +117,7 @@ async def test_each_type_has_a_time_limit_of_its_own(bench: Bench, script: Scrip
     ("error", "why"),
     [
         (ConnectionError("secret host 10.1.2.3"), "its model main could not answer (connection)"),
-        (RuntimeError("secret host 10.1.2.3"), "a defect ended it (RuntimeError)"),
+        (RuntimeError("secret host 10.1.2.3"), "an internal error ended it (RuntimeError)"),
     ],
 )
 async def test_a_model_that_fails_fails_the_task_and_not_the_run(

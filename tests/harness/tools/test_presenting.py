@@ -158,7 +158,7 @@ async def test_a_full_disk_is_told(bench: Bench, script: Script, provider: Memor
     (tmp_path / "file").write_text("no folder")
     bench.spool = SpoolSettings(folder=tmp_path / "file" / "spool")
     (told,) = await answers(bench, script, calls(("present_files", {"paths": [REPORT]})))
-    assert "cannot be kept here (not a directory); an operator has to see to it" in told
+    assert "cannot be stored (not a directory); an operator has to fix it" in told
     assert str(tmp_path) not in told
 
 

@@ -107,13 +107,13 @@ def ended(ending: Ending, output: str = "", code: int | None = None, **more: int
         ),
         (
             ended(Ending.TIMED_OUT, "half"),
-            "half\n[ended after 120 seconds, its time limit. Ask for more with `timeout` (at most 900), or do it in "
+            "half\n[killed after 120 seconds, its time limit. Ask for more with `timeout` (at most 900), or do it in "
             "smaller steps.]",
         ),
-        (ended(Ending.OUT_OF_MEMORY), "[ended: it needed more memory than there is. Work on less at a time.]"),
+        (ended(Ending.OUT_OF_MEMORY), "[killed: it needed more memory than is available. Work on less at once.]"),
         (
             ended(Ending.OUT_OF_SPACE),
-            "[ended: it filled the disk. Delete what is not needed, and write less.]",
+            "[killed: it filled the disk. Delete what is not needed, and write less.]",
         ),
     ],
 )
@@ -132,7 +132,7 @@ async def test_the_time_limit(
     arguments = {"command": "x"} if wanted is None else {"command": "x", "timeout": wanted}
     (told,) = await answers(bench, script, calls(("bash", arguments)))
     assert played.sandbox.asked == given
-    assert f"ended after {given:g} seconds" in told
+    assert f"killed after {given:g} seconds" in told
 
 
 async def test_the_sandbox_is_acquired_at_the_first_tool_call_and_released(
