@@ -150,7 +150,7 @@ def _left_behind(examined: Examined) -> Iterator[Finding]:
         yield error(
             "data_dir",
             f"{who} holds {folder} and does not answer",
-            "wait a minute if it has just started; else see its log, or stop it: kill " + (str(pid) or "it"),
+            "wait a minute if it has just started; else see its log, or stop it" + (f": kill {pid}" if pid else ""),
         )
     elif socket.exists():
         found = note(SOCKET, "is left over from a dead process", f"the next start replaces it; or: rm {socket}")

@@ -143,7 +143,7 @@ async def test_a_second_call_goes_on_in_the_session_of_the_first(gateway: World,
 
 
 async def test_a_session_that_kills_its_agent_is_tried_once(gateway: World, person: Person) -> None:
-    for number, expected in enumerate(("It says that it is done.", "exit code 4", "It says that it is done.")):
+    for number, expected in enumerate(("It says that it is done.", "exited with code 4", "It says that it is done.")):
         await gateway.telegram.user_says(orders("say poison").replace("back", f"at {number}"), user=person)
         await gateway.telegram.wait_for_text(person, f"I am at {number}.")
         assert expected in await told(gateway)
@@ -173,4 +173,4 @@ async def test_one_that_fails_is_told(gateway: World, person: Person) -> None:
     assert "it exited with code 3: something broke" in await told(gateway)
     await gateway.telegram.user_says(orders("say x", agent="broken").replace("back", "here"), user=person)
     await gateway.telegram.wait_for_text(person, "I am here.")
-    assert "exit code 127" in await told(gateway)
+    assert "exited with code 127" in await told(gateway)

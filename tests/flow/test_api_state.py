@@ -93,7 +93,7 @@ async def test_a_call_and_its_result_go_together(client: LangGraphClient) -> Non
     state: Any = await client.threads.get_state(thread_id)
     _, calling, result, _ = state["values"]["messages"]
     for alone in (calling, result):
-        with pytest.raises(UnprocessableEntityError, match="go together"):
+        with pytest.raises(UnprocessableEntityError, match="removed together"):
             await client.threads.update_state(thread_id, {"messages": [{"type": "remove", "id": alone["id"]}]})
     both: Any = [{"type": "remove", "id": each["id"]} for each in (calling, result)]
     await client.threads.update_state(thread_id, {"messages": both})

@@ -48,7 +48,7 @@ async def test_another_model_answers_and_the_chat_says_so(gateway: World, person
     await gateway.telegram.user_says("/status", user=person)
     status = await gateway.telegram.wait_for_text(person, "Antler")
     assert "covered" in status.text
-    assert "the model main (sim) answers instead of covered (missing-model)" in gateway.log
+    assert "model main (sim) answers instead of covered (missing-model)" in gateway.log
     assert gateway.model.api_key not in gateway.log
 
 

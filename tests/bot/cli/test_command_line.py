@@ -150,7 +150,7 @@ def test_prompt_follows_the_agent_and_names_what_to_change(tmp_path: Path) -> No
     unknown = antler("prompt", "--agent", "desc", cwd=tmp_path)
     assert unknown.returncode == 1
     assert "--agent: no agent desc in agents_dir" in unknown.stderr
-    assert "there are: default, desk" in unknown.stderr
+    assert "available: default, desk" in unknown.stderr
     unread = antler("prompt", "--chat", "telegram:1", cwd=tmp_path)
     assert unread.returncode == 1
     assert "--chat: no database in data_dir" in unread.stderr

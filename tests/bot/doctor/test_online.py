@@ -118,7 +118,7 @@ async def test_a_model_that_works_and_one_that_is_not_there(ask: Any, model: Mod
     assert found[0].says.startswith("streams, calls tools, sees; its first word arrived after ")
     assert found[1].what == "model bad"
     assert found[1].says.startswith("connection: ")
-    assert found[1].remedy.startswith("see whether this machine reaches models[1].base_url")
+    assert found[1].remedy.startswith("check that this machine reaches models[1].base_url")
 
 
 async def test_a_key_that_is_refused_is_not_repeated(ask: Any, model: ModelSimulator) -> None:
@@ -141,7 +141,7 @@ async def test_a_model_that_the_provider_does_not_have(ask: Any, model: ModelSim
 async def test_a_transcription_service(ask: Any, transcription: TranscriptionSimulator) -> None:
     section = {"model": "sim-voice", "base_url": transcription.base_url, "api_key": transcription.api_key}
     _, (found,) = await ask("Transcription", transcription=section)
-    assert found == ok("transcription", "sim-voice takes recordings")
+    assert found == ok("transcription", "sim-voice accepts recordings")
     await transcription.fail(transcription_faults.error(401))
     code, (found,) = await ask("Transcription", transcription=section)
     assert code == EXIT_ERRORS
@@ -179,7 +179,7 @@ async def test_a_server_of_tools_elsewhere_that_is_not_there(ask: Any) -> None:
     code, (found,) = await ask("MCP servers", mcp_servers={"far": {"url": f"http://127.0.0.1:{REFUSED_PORT}/mcp"}})
     assert code == EXIT_ERRORS
     assert found.what == "mcp_servers.far"
-    assert found.remedy.startswith("see mcp_servers.far.url, headers and oauth")
+    assert found.remedy.startswith("check mcp_servers.far.url, headers and oauth")
 
 
 async def test_the_clock_is_compared_with_a_servers(ask: Any, model: ModelSimulator) -> None:
@@ -203,11 +203,11 @@ async def test_search_engines_are_asked(ask: Any) -> None:
         code, found = await ask("Search", web={"search": {"engines": engines}})
     assert code == EXIT_ERRORS
     assert [finding.severity for finding in found] == [Severity.OK, Severity.ERROR, Severity.OK]
-    assert found[0].says.startswith("searxng answers, in ")
+    assert found[0].says.startswith("searxng answered in ")
     assert found[1].what == "web.search.engines[1]"
     assert "web.search.engines[1].api_key" in found[1].says
     assert "BSA-wrong-key" not in str(found)
-    assert found[2].says.startswith("brave 2 answers, in ")
+    assert found[2].says.startswith("brave 2 answered in ")
 
 
 async def test_a_search_engine_that_is_not_there(ask: Any) -> None:

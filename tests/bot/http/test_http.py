@@ -154,7 +154,7 @@ async def test_it_moves_when_the_config_says_so_and_stays_where_it_cannot(tmp_pa
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             reload(address)
-            kept = f"http was not changed and continues as before: http.listen: {address}"
+            kept = f"http was not changed and continues as before: http.listen: cannot listen on {address}"
             async with asyncio.timeout(SECONDS):
                 while kept not in "".join(running.lines):
                     await asyncio.wait({asyncio.create_task(running.process.wait())}, timeout=0.1)
