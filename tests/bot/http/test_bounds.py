@@ -187,7 +187,11 @@ async def test_a_program_is_shut_out_by_the_end_of_its_token_and_that_is_said(tm
         _, secret = await world.parts.signins.make_token("ci", ("read",))
         program, admin = world.client(Authorization=f"Bearer {secret}"), await world.program(ADMIN)
         assert (await program.get("/api/me")).json()["person"] == "api:ci"
-        for subject, named in (("api:ci", "antler token revoke"), ("web:local", "antler web"), ("web:x", "not a person")):
+        for subject, named in (
+            ("api:ci", "antler token revoke"),
+            ("web:local", "antler web"),
+            ("web:x", "not a person"),
+        ):
             for answer in (
                 await admin.delete(f"/api/access/{subject}"),
                 await admin.post("/api/access", json={"subject": subject}),
