@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SHELL = "bash"
-UNREADABLE = "The command cannot be parsed reliably, so no rule can decide on it."
+UNREADABLE = "The command cannot be read for sure, so no rule can decide on it."
 ON_THE_HOST = "Commands are not isolated on this machine."
 DESTRUCTIVE = "Its server says that it may change or delete things."
 CHANGES_ITSELF = "It would change what I do in later conversations."

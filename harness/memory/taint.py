@@ -37,7 +37,7 @@ FOREIGN_SINCE = "antler_foreign"
 """additional_kwargs key of a summary: the id of the person's message in whose turn text of a stranger was last read, ""
 if none was. A summary without it may contain anything."""
 UNKNOWN = "unknown"
-REASON = "This would have an effect beyond this answer, and it may come from something that was read, not from you."
+REASON = "This would act beyond this answer, and it may come from something that was read, not from you."
 
 _BLOCKS = tuple(f"<{name}>" for name in (QUOTED, SAID_BY_OTHERS))
 _FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
