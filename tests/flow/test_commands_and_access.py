@@ -180,7 +180,7 @@ async def test_what_is_done_on_the_machine_is_in_the_log_whether_it_runs_or_not(
     assert (await world.command("backup", str(tmp_path / "later.tar.gz")))[0] == 0
     lines = file.read_text().splitlines()[-3:]
     assert [line.partition(": ")[2] for line in lines] == [
-        f"access: telegram:{BOB.id} is admin now, {by}",
+        f"access: telegram:{BOB.id} is now admin, {by}",
         f"forget_person of telegram:{BOB.id}, {by}",
         f"backup later.tar.gz, {by}",
     ]

@@ -81,7 +81,7 @@ print(libc.syscall({number}, 512, ctypes.byref(ctypes.c_ulong(0))), libc.inotify
 
 def test_memory_of_no_process_is_only_for_commands_whose_memory_is_bounded_together(driver: Driver) -> None:
     answer = driver.run((python("import os; print(os.memfd_create('x'))"), LONG))
-    unbounded = any(each.startswith("the memory") for each in answer["report"]["shortfalls"])
+    unbounded = any(each.startswith("memory is limited for each process") for each in answer["report"]["shortfalls"])
     assert (answer["results"][0]["exit_code"] != 0) == unbounded
 
 

@@ -96,7 +96,7 @@ async def test_failures_are_told_to_the_model(bench: Servers, agent: Bench, scri
     failed, hung, broke = results(script)
     assert failed.status == "error"
     assert failed.content == "<antler-outside>\nit went &lt;|wrong|> here\n</antler-outside>"
-    assert "no answer within 0.5 seconds" in str(hung.content)
+    assert "did not answer within 0.5 seconds" in str(hung.content)
     assert "check before you do it again" in str(hung.content)
     assert "broke during the call" in str(broke.content)
 
@@ -189,7 +189,7 @@ async def test_a_resumed_run_whose_tool_is_gone_gets_an_honest_result(
     assert finished(events).text == "done"
     old, new = results(script)
     assert "play says x" in str(old.content)
-    assert "There is no tool echo now" in str(new.content)
+    assert "There is no tool echo, so nothing happened" in str(new.content)
 
 
 @pytest.mark.parametrize(("tool", "repeated"), [("echo", True), ("environment", False)])

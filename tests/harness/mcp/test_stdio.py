@@ -80,7 +80,7 @@ async def test_a_program_that_is_not_there_is_named(bench: Bench) -> None:
 
 async def test_a_call_that_takes_too_long_is_given_up_and_withdrawn(bench: Bench) -> None:
     async with bench.pool(play=bench.stdio(timeout=0.5)) as pool:
-        with pytest.raises(CallFailed, match=r"no answer within 0\.5 seconds") as raised:
+        with pytest.raises(CallFailed, match=r"did not answer within 0\.5 seconds") as raised:
             await pool.call(named(pool, "hang"), {})
         assert raised.value.happened
         await bench.reports.heard("hang over")

@@ -110,7 +110,7 @@ async def test_they_can_be_read_and_run_by_whoever_commands_are(tmp_path: Path) 
 async def test_what_cannot_be_written_is_an_error_that_names_no_path(tmp_path: Path) -> None:
     store = SkillStore(tmp_path / "skills", {})
     long = "x" * 300
-    with pytest.raises(SandboxError, match=r"^skills cannot be kept: file name too long$"):
+    with pytest.raises(SandboxError, match=r"^skills cannot be stored: file name too long$"):
         await store.put(digest(long), body(long))
     assert kept(tmp_path) == []
 
