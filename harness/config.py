@@ -50,13 +50,13 @@ class ModelSettings(Section):
     context_window: int = Field(default=128_000, gt=0, description="Tokens")
     price: PriceSettings | None = None
     supports_thinking: bool = False
-    thinking: bool = Field(default=True, description="Whether it thinks, where it supports that")
-    show_thinking: bool = Field(default=False, description="The newest line of it, until the answer begins")
-    return_thinking: bool = Field(default=False, description="Each request shows it what it thought before")
+    thinking: bool = Field(default=True, description="Whether it thinks, if it supports that")
+    show_thinking: bool = Field(default=False, description="Shows the newest line of it until the answer begins")
+    return_thinking: bool = Field(default=False, description="Each request includes its earlier thinking")
     when_thinking_enabled: dict[str, Any] = Field(default={}, description="Added to each request; by the provider")
     when_thinking_disabled: dict[str, Any] = Field(default={}, description="As above, with `thinking: false`")
     fallbacks: tuple[str, ...] = Field(
-        default=(), max_length=8, description="Other models, by name, that answer in this order when it cannot"
+        default=(), max_length=8, description="Other models, by name, tried in this order when it fails"
     )
 
     @property
@@ -78,10 +78,10 @@ class ModelSettings(Section):
 
 
 class SummarizationSettings(Section):
-    max_messages: int = Field(default=60, ge=4, description="Summarise when a thread has more messages")
+    max_messages: int = Field(default=60, ge=4, description="Summarize when a thread has more messages")
     keep: int = Field(default=20, ge=2, description="Messages kept verbatim")
     max_share: float = Field(
-        default=0.8, gt=0, le=1, description="Or when the history passes this share of context_window"
+        default=0.8, gt=0, le=1, description="Or when the history exceeds this share of context_window"
     )
 
 
@@ -105,9 +105,9 @@ class ToolSettings(Section):
     use: str = Field(
         pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", max_length=300, description="module:variable of a LangChain tool"
     )
-    group: str = Field(default="", max_length=64, pattern=r"^[\w.-]*$", description="What tool_groups names it by")
+    group: str = Field(default="", max_length=64, pattern=r"^[\w.-]*$", description="Its name in tool_groups")
     name: str = Field(
-        default="", max_length=64, pattern=r"^[\w-]*$", description="What the model calls it; its own where empty"
+        default="", max_length=64, pattern=r"^[\w-]*$", description="Its name for the model; its own if empty"
     )
 
 
@@ -116,10 +116,10 @@ class LlmSettings(Section):
         default=60.0,
         ge=0,
         le=600,
-        description="Seconds for which a provider that is busy or not reached is asked again",
+        description="Seconds for which a busy or unreachable provider is retried",
     )
     max_retries: int = Field(
-        default=3, ge=0, le=10, description="Of an answer that breaks off, is empty or cannot be read"
+        default=3, ge=0, le=10, description="Retries of an answer that breaks off, is empty or unreadable"
     )
     max_retry_wait: float = Field(
         default=60.0, gt=0, description="A longer Retry-After ends the run with an honest answer"

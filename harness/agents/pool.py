@@ -75,7 +75,7 @@ async def make_title(
         if failure is None:
             raise
         health.failed(name, failure.kind)
-        log.warning("no title: %s", health.described(failure))
+        log.warning("thread not titled: %s", health.described(failure))
         return None
     health.succeeded(name)
     usage = answer.usage_metadata
@@ -150,7 +150,7 @@ class Agents:
             built, parts = self._models.built(model), self._parts
             return await make_title(built, model, said, answered, parts.clock, parts.health)
         except (ModelFailure, ModelSetupError) as error:
-            log.warning("no title: %s", error)
+            log.warning("thread not titled: %s", error)
             return None
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:

@@ -80,12 +80,12 @@ HOW_TO = "antler init"
 
 EN = TourTexts(
     screen="""\
-Antler, without a config.yaml: a demo model answers from a script, with no key and no network. All else is real.
+Antler, without a config.yaml: a demo model answers from a script, with no key and no network. Everything else is real.
 
 {steps}
 
-Type a number. "What can you do?" lists them again, /help the commands; Ctrl-D leaves.
-For a real model and your chats: `{how_to}` asks what is needed, tries it, and starts again.""",
+Type a number. "What can you do?" lists them again, /help the commands; Ctrl-D quits.
+For a real model and your chats: `{how_to}` asks for what is needed, tests it, and starts again.""",
     can="""\
 Type a number; each does the real thing. Only I am a script: the demo model, with no language model behind it.
 
@@ -117,57 +117,57 @@ stretch`. For a real model: `{how_to}`.""",
         "a reminder in ten seconds",
         "something remembered, then forgotten",
         "a message that reaches me while I work",
-        "kill me: the answer goes on after the next start",
+        "kill me: the answer continues after the next start",
     ),
-    chart_begin="I put the figures of three invented coffee shops into the sandbox as `sales.csv` and draw them.",
+    chart_begin="I put the figures of three invented coffee shops into the sandbox as `sales.csv` and chart them.",
     chart_label="drawing the chart",
-    chart_done="Revenue of 2025 by shop, in EUR, as the sandbox printed it:\n\n{output}",
+    chart_done="Revenue in 2025 by shop, in EUR, as printed by the sandbox:\n\n{output}",
     chart_plain="""\
-pandas is not in the sandbox yet, so plain Python drew this one: revenue of 2025 by shop, in EUR.
+pandas is not in the sandbox yet, so plain Python drew this one: revenue in 2025 by shop, in EUR.
 
 {output}
 
 `make run` installs pandas in the background, which takes a minute or two at the first start (`make sandbox-runtime` \
 shows it). Type `1` again then.""",
     plan_begin="I write a plan first: you see it, and its steps are checked off as they are done.",
-    plan_middle="Now three subagents work at the same time, each in a context of its own.",
+    plan_middle="Now three subagents work in parallel, each in its own context.",
     plan_steps=("Put the figures into the sandbox", "One subagent for each shop", "Compare what they report"),
     plan_task="Add up {shop}'s year",
     plan_done="They reported:\n\n{reports}\n\n{best}The plan:\n\n{plan}",
     plan_best="{shop} earned most. ",
-    order_begin="I am about to order 40 kg of coffee. A rule of the config may want your consent for that.",
+    order_begin="I am about to order 40 kg of coffee. A rule in the config may require your approval for that.",
     order="Order: 40 kg of coffee beans, for Harbour, Market and Station.\n",
-    order_done="The order is written: `order.txt`. The built-in config has a rule that asks for it (`guardrails.rules`); "
-    "yours decides what asks.",
-    order_denied="You said no, so nothing was written. A denied call is never made; the model is told so, and why.",
+    order_done="The order is written: `order.txt`. The built-in config has a rule that asks for approval (`guardrails.rules`); "
+    "yours decides what needs it.",
+    order_denied="You said no, so nothing was written. A denied call is never made; the model is told that, and why.",
     ask="Which shop's year shall I look at?",
     ask_label="looking at {shop}",
     asked_done="You chose {shop}. Its year, from `sales.csv`:\n\n{output}",
     remind="stretch",
-    remind_begin="I plan a reminder. Where files were read or commands run in this thread before, you are asked first: what lasts "
-    "might come from there.",
-    remind_done="In ten seconds I remind you to stretch, and would after a restart too. `/reminders` lists what is planned.",
+    remind_begin="I am scheduling a reminder. If files were read or commands run in this thread before, you are asked first: the "
+    "reminder might come from there.",
+    remind_done="In ten seconds I will remind you to stretch, even after a restart. `/reminders` lists what is scheduled.",
     remember="What shall I remember? Choose, or write a sentence about yourself.",
     remember_options=("I like green tea", "I prefer short answers", "I work in Berlin"),
     remember_done="""\
 {output}
 
 New threads know it too: `/new`, then `/memory`. To have it forgotten, type `/memory forget 1`.""",
-    steer_begin="I tell you eight things about antlers, slowly. Type `shorter` meanwhile, or anything else: it reaches me "
+    steer_begin="I will tell you eight things about antlers, slowly. Meanwhile, type `shorter` or anything else: it reaches me "
     "before my next step.",
-    steer_heard="You wrote “{said}” meanwhile, and I have read it without starting over. A real model would take it in; "
+    steer_heard="You wrote “{said}” in the meantime, and I read it without starting over. A real model would use it; "
     "I only know `shorter`.",
-    steer_short="You wrote “{said}” meanwhile, so I stop after {count} of {all}. In short: antlers are bone, shed and grown "
+    steer_short="You wrote “{said}” in the meantime, so I stop after {count} of {all}. In short: antlers are bone, shed and grown "
     "every year.",
-    steer_done="That was all; nothing reached me on the way.",
+    steer_done="That was all; nothing reached me in the meantime.",
     antlers=(
         ("Bone", "Antlers are bone, not horn."),
         ("Every year", "They are shed and grow again every year."),
         ("Speed", "Hardly anything else in a mammal grows as fast: large ones gain a centimetre or two a day."),
         ("Velvet", "While they grow, a furry skin full of blood vessels feeds them: the velvet."),
         ("Autumn", "In late summer it dries, and the deer rub it off on trees."),
-        ("Reindeer", "Among reindeer the females have them too, which is rare."),
-        ("Mice", "Shed ones do not lie about for long: mice gnaw them for their minerals."),
+        ("Reindeer", "Among reindeer, females have them too, which is rare."),
+        ("Mice", "Shed ones do not last long: mice gnaw them for their minerals."),
         ("Without", "The water deer has none at all, but long canine teeth."),
     ),
     kill_begin="""\
@@ -177,26 +177,26 @@ I am process {pid}. While this answer grows, type in another terminal:
 kill -9 {pid}
 ```
 
-Then start Antler again with `make run`: the answer goes on in its terminal.""",
-    kill_resumed="Process {old} is gone; I am process {pid} and go on where it was.",
+Then start Antler again with `make run`: the answer continues in its terminal.""",
+    kill_resumed="Process {old} is gone; I am process {pid} and continue where it stopped.",
     kill_done="That was all: an answer, and more than one process.",
-    kill_unharmed="That was all, and process {pid} is still the one that began. Type `8` to try again.",
+    kill_unharmed="That was all, and process {pid} is still the one that started. Type `8` to try again.",
     kept=(
         ("The message", "Your message was on disk before I began."),
         ("The steps", "Each step of my work is on disk before the next one begins."),
         ("The answer", "What you have read of this answer is on disk as well."),
-        ("The start", "A start looks for what was left unfinished and goes on with it, before anything new."),
-        ("The step", "It goes on at the last step: what was done is not done again."),
+        ("The start", "On start, I look for unfinished work and continue it, before anything new."),
+        ("The step", "It continues at the last step: what was done is not done again."),
         ("The tools", "A tool call that was cut off is reported to the model, not repeated blindly."),
         ("The finals", "A finished answer that did not reach you is delivered first."),
-        ("The limit", "Only what kills the process three times by itself is given up, and you are told."),
+        ("The limit", "Only what kills the process three times by itself is abandoned, and you are told."),
     ),
     failed="This did not work:\n\n{output}",
-    no_sandbox="That needs a sandbox, and there is none here: `sandbox.use` in config.yaml says where commands run and "
-    "files live, and Antler's start says what is missing.",
-    no_commands="That needs commands, and this machine's sandbox runs none: Antler's start says why. On Debian "
+    no_sandbox="That needs a sandbox, and there is none here: `sandbox.use` in config.yaml sets where commands run and "
+    "files live, and Antler's startup output says what is missing.",
+    no_commands="That needs commands, and this machine's sandbox runs none: Antler's startup output says why. On Debian "
     "`apt-get install bubblewrap` helps. I can show files: try `list files` or `write a file`.",
-    switched_off="That is switched off here: `{key}` in config.yaml.",
+    switched_off="That is turned off here: `{key}` in config.yaml.",
     cups="cups",
     markdown="""\
 # What an answer can look like
@@ -229,8 +229,8 @@ def greet(name: str) -> str:
     delegated_one="I delegate {count} part of this to subagents.",
     reported="My subagents reported:",
     sent="Done. The file comes with this answer.",
-    answered="Done. What `{tool}` answered:",
-    answered_error="This did not work. What `{tool}` answered:",
+    answered="Done. What `{tool}` returned:",
+    answered_error="This did not work. What `{tool}` returned:",
 )
 
 ZH = TourTexts(

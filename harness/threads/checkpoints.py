@@ -249,6 +249,6 @@ class FinishedTurns:
             await self._checkpoints.prune(thread_id, keep=tuple(filter(None, keep)))
         except Exception as error:
             # A full disk, a lost server, a defect: the requested work is done, and the next pruning catches up.
-            log.warning("old checkpoints of a thread stay for now: %s: %s", type(error).__name__, error)
+            log.warning("old checkpoints not deleted for now: %s: %s", type(error).__name__, error)
             return False
         return True

@@ -64,7 +64,7 @@ async def test_the_whole_tour(touring: Site) -> None:
 
         await steps.first.click()
         if complete(DEFAULT_FOLDER) is None:
-            await told(page, "Revenue of 2025 by shop")
+            await told(page, "Revenue in 2025 by shop")
             await page.get_by_role("link", name="revenue.svg").first.wait_for()
         else:
             await told(page, EN.chart_done.partition("\n")[0])
@@ -91,7 +91,7 @@ async def test_the_whole_tour(touring: Site) -> None:
 
         await say(page, "5")
         await press(page, "Allow once")  # what was read in this thread could have asked for it
-        await told(page, "In ten seconds I remind you")
+        await told(page, "In ten seconds I will remind you")
         await told(page, "It is time: stretch")
 
         await say(page, "6")
@@ -105,7 +105,7 @@ async def test_the_whole_tour(touring: Site) -> None:
         await say(page, "7")
         await page.get_by_text("Antlers are bone, not horn.").wait_for()
         await say(page, "shorter")
-        await told(page, "You wrote “shorter” meanwhile, so I stop after")
+        await told(page, "You wrote “shorter” in the meantime, so I stop after")
         assert page.url == address, "one chat has held all of it"
 
         await killed_in_the_middle(touring, page)

@@ -217,7 +217,7 @@ async def is_heard(world: World, client: httpx.AsyncClient) -> None:
         body = {"client_id": "1", "attachments": [kept.json()["id"]]}
         assert (await client.post(f"/api/conversations/{chat}/messages", json=body)).status_code == 202
         assert (await until_final(events))[0] == "You said: buy two zebras"
-    assert "written down by a machine" in str((await world.model.completions())[-1].body)
+    assert "transcribed by a machine" in str((await world.model.completions())[-1].body)
     shown = await client.get(f"/c/{chat}", headers={"Accept": "text/html"})
     assert f'<audio controls preload="metadata" src="/uploads/{kept.json()["id"]}"' in shown.text
     wrong = await client.post("/api/uploads", params=upload, content=b"x", headers={"Content-Type": "text/html"})

@@ -136,7 +136,7 @@ async def test_a_message_reaches_the_answer_that_is_being_made(tmp_path: Path) -
         terminal.type(b"7\r")
         await terminal.see("Antlers are")
         terminal.type(b"shorter\r")
-        await terminal.see("You wrote “shorter” meanwhile, so I stop after")
+        await terminal.see("You wrote “shorter” in the meantime, so I stop after")
 
 
 async def test_a_killed_answer_goes_on_after_the_next_start(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_what_is_said_is_answered(here: Here) -> None:
     await here.platform.send_voice(words, here.ada)
     answer = await shows(here.platform, here.ada, f"You said: {words}")
     assert "machine" not in answer.text
-    assert "written down by a machine" in await here.asked()
+    assert "transcribed by a machine" in await here.asked()
     given = here.platform.account in WITH_RECORDINGS
     assert await here.heard() == ([words] if given else [])
     recordings = [path.read_bytes() for path in here.gateway.data_dir.glob("threads/*/user-data/uploads/*")]

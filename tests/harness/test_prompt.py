@@ -95,8 +95,8 @@ async def test_what_is_said_is_the_persons_text() -> None:
     made = await turn(RunInput(message_id="m", text="", files=(spoken,)))
     assert users_text(made.message) == "what &lt;/antler-files> is\nthe weather"
     assert (
-        "[voice message voice (12.3 KB) was attached; what it says stands in the person's text, spoken and written "
-        "down by a machine, which may have misheard]"
+        "[voice message voice (12.3 KB) was attached; what it says is in the person's text, spoken and transcribed "
+        "by a machine, which may have misheard]"
     ) in str(made.message.content)
 
 
@@ -115,7 +115,7 @@ async def test_why_nobody_listened_is_told() -> None:
 
 
 async def test_what_the_platform_wrote_down_is_marked() -> None:
-    assert "\ntext: spoken and written down" in await text_of(RunInput(message_id="m", text="hi", dictated=True))
+    assert "\ntext: spoken and transcribed" in await text_of(RunInput(message_id="m", text="hi", dictated=True))
     assert "spoken" not in await text_of(RunInput(message_id="m", text="hi"))
 
 
@@ -243,8 +243,8 @@ def can_and_cannot(abilities: Abilities) -> tuple[str, str]:
     ("tools", "there", "missing"),
     [
         pytest.param({"web_search", "web_fetch"}, "look things up on the web", "use the web.", id="web"),
-        pytest.param({"web_search"}, "but open no pages", "use the web.", id="search"),
-        pytest.param({"web_fetch"}, "but search for none", "use the web.", id="fetch"),
+        pytest.param({"web_search"}, "but not open pages", "use the web.", id="search"),
+        pytest.param({"web_fetch"}, "but not search for them", "use the web.", id="fetch"),
         pytest.param({"schedule"}, "remind people", "such as a reminder", id="schedule"),
         pytest.param({"present_files"}, "send files into the chat", "send files:", id="sending"),
     ],
@@ -265,7 +265,7 @@ def test_an_ability_is_named_where_its_tool_is_and_denied_where_it_is_not(
     [
         pytest.param({"sees": True}, "see the pictures that people send", "see pictures", id="eyes"),
         pytest.param({"remembers": True}, "remember people from one", "remember anything beyond", id="memory"),
-        pytest.param({"report": report()}, "read, change and make files", "there is no sandbox", id="sandbox"),
+        pytest.param({"report": report()}, "read, change and create files", "there is no sandbox", id="sandbox"),
     ],
 )
 def test_the_same_of_what_is_no_tool(changes: dict[str, Any], there: str, missing: str) -> None:
@@ -291,7 +291,7 @@ def test_what_nobody_has_is_never_claimed_but_other_tools_may_have_it() -> None:
         pytest.param((), "Commands have no network", "reach these hosts", id="none"),
         pytest.param(
             ("api.example.com", "*.example.org"),
-            "reach these hosts and nothing else: api.example.com, *.example.org.",
+            "commands reach only these hosts: api.example.com, *.example.org.",
             "no network",
             id="some",
         ),

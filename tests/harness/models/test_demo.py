@@ -64,10 +64,10 @@ async def test_it_copes_with_its_own_summaries(bench: Bench) -> None:
 
 async def test_it_reminds(bench: Bench) -> None:
     kept = MemorySchedules(bench.clock)
-    assert "switched off" in (await ask(bench, "Remind me in 1 minute to stretch", "r0")).text
+    assert "turned off" in (await ask(bench, "Remind me in 1 minute to stretch", "r0")).text
     bench.scheduling = Scheduling(schedules=kept)
     end = await ask(bench, "Remind me in 90 seconds to stretch")
-    assert "Done. What `schedule` answered" in end.text
+    assert "Done. What `schedule` returned" in end.text
     (made,) = await kept.own(context("r2"))
     assert made.text == "stretch"
     assert made.next_at == bench.clock.now() + timedelta(seconds=90)
@@ -113,7 +113,7 @@ async def test_it_delegates_what_it_is_told_to(bench: Bench) -> None:
     bench.subagents, bench.clock = SubagentsSettings(), HeldClock()
     in_memory(bench)
     end = await ask(bench, "delegate run echo hello; tell me of cats")
-    assert "> Done. What `bash` answered:\n> \n> ```\n> hello" in end.text
+    assert "> Done. What `bash` returned:\n> \n> ```\n> hello" in end.text
     assert "tell me of cats" in end.text
 
 
