@@ -288,7 +288,7 @@ def test_what_nobody_has_is_never_claimed_but_other_tools_may_have_it() -> None:
     ("hosts", "told", "untold"),
     [
         pytest.param(None, "", "network", id="unknown"),
-        pytest.param((), "Commands have no network", "reach these hosts", id="none"),
+        pytest.param((), "Commands have no network", "reach only these hosts", id="none"),
         pytest.param(
             ("api.example.com", "*.example.org"),
             "commands reach only these hosts: api.example.com, *.example.org.",
@@ -305,7 +305,7 @@ def test_what_commands_reach_is_told_as_far_as_it_is_known(
     section = prompt.partition("<working-directory>")[2].partition("</working-directory>")[0]
     assert told in section
     assert untold not in section
-    assert "Of the network" not in system_prompt(Abilities(tools=FILES, report=report(bash=False, hosts=hosts)))
+    assert "On the network" not in system_prompt(Abilities(tools=FILES, report=report(bash=False, hosts=hosts)))
 
 
 def test_packages_are_named_where_they_are_known() -> None:
