@@ -105,7 +105,7 @@ class McpPool:
         if connection is None:
             state: State = "connecting" if self._servers[name].enabled else "off"
             broken = state == "connecting" and self._task is not None and self._task.done()
-            detail = "the MCP client could not be loaded: see the log" if broken else ""
+            detail = "the MCP client failed: see the log" if broken else ""
             return ServerFacts(name=name, state=state, tools=0, detail=detail, silence=None)
         health = connection.health
         return ServerFacts(
@@ -117,6 +117,7 @@ class McpPool:
         if self._task is None and any(server.enabled for server in self._servers.values()):
             self._start_ends = self._clock.monotonic() + START_SECONDS
             self._task = asyncio.create_task(self._serve(), name="mcp")
+            self._task.add_done_callback(self._report)
 
     async def settled(self) -> None:
         """Wait until every server was tried, for a few seconds after the start; later return at once."""
@@ -149,11 +150,7 @@ class McpPool:
             await asyncio.wait({task})
 
     async def _serve(self) -> None:
-        try:
-            module = await asyncio.to_thread(importlib.import_module, "harness.mcp.connection")
-        except Exception:  # a broken installation: no caller awaits this task
-            log.exception("mcp: the client could not be loaded, so no server is connected")
-            return self._made.set()
+        module = await asyncio.to_thread(importlib.import_module, "harness.mcp.connection")
         for name, settings in self._servers.items():
             if settings.enabled:
                 self._connections[name] = self._connection(module, name, settings)
@@ -161,6 +158,12 @@ class McpPool:
         async with asyncio.TaskGroup() as tasks:
             for name, connection in self._connections.items():
                 tasks.create_task(connection.serve(), name=f"mcp {name}")
+
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """Log the defect that ended the task, which no caller awaits."""
+        self._made.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("mcp: no server is connected, since the client failed", exc_info=error)
 
     def _connection(self, module: ModuleType, name: str, settings: McpServerSettings) -> Connection:
         route: Route = (None, None) if settings.url is None else self._route(plain(settings.url))

@@ -130,7 +130,7 @@ class FetchSettings(Section):
         description="Whether a research fetches only addresses that it was given, has found, or that are in a page",
     )
     cache_minutes: float = Field(
-        default=60.0, ge=0, le=1440, description="How long a page is not loaded again in the same thread; 0: always"
+        default=60.0, ge=0, le=1440, description="How long a page is not loaded again in the same thread; 0: it is"
     )
     browser: Literal["off", "auto"] = Field(
         default="off", description="auto: pages that need JavaScript are opened with the sandbox's chromium"

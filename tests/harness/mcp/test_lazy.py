@@ -37,4 +37,4 @@ async def test_a_client_that_cannot_be_loaded_is_reported(
         (facts,) = pool.facts
     assert (facts.state, facts.tools) == ("connecting", 0)
     assert "see the log" in facts.detail
-    assert "mcp: the client could not be loaded" in caplog.text
+    assert "mcp: no server is connected" in caplog.text
