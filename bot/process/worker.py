@@ -318,7 +318,7 @@ class Worker:
 
     def _fenced(self) -> None:
         """End the process immediately, before procrastinate or a tool does anything more in this worker's name."""
-        self._last.end("this worker was taken for dead, and others go on with its runs")
+        self._last.end("this worker was taken for dead, and others continue its runs")
 
     def _say_what_is_missing(self) -> None:
         settings = self._settings

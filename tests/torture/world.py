@@ -232,7 +232,8 @@ class TortureWorld(World):
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
-        self.woken.append((self.variables["MODEL_KEY"], time.monotonic()))
+        if self.life.frozen:
+            self.woken.append((self.variables["MODEL_KEY"], time.monotonic()))
 
     def _signal(self, number: signal.Signals) -> None:
         if self.alive:
