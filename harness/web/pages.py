@@ -175,10 +175,15 @@ class Pages:
         return found if found is not None and len(found.text) > len(page.text) else page
 
     async def _by_service(self, url: str, whose: str) -> Page | None:
-        """The page from the reader service, if there is one and it gives any. Raises Refused for an unfit address."""
+        """The page from the reader service. None if there is no service, it returns no page, or the address is
+        forbidden by now: its host may resolve differently than when the page was fetched."""
         if self._service is None:
             return None
-        await self._transport.check(self._rules.url(url))
+        try:
+            await self._transport.check(self._rules.url(url))
+        except Refused as error:
+            log.info("the reader service is not asked for a page: %s", error)
+            return None
         return await self._service.page(url, whose)
 
     async def _before(self, url: httpx.URL) -> None:

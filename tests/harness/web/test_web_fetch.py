@@ -10,14 +10,15 @@ import pytest
 
 from harness.agents.parts import ExtraSettings
 from harness.ports import EffectKey, MemoryEffectLog
-from harness.web.addresses import WebError
-from harness.web.config import FetchSettings, WebSettings
+from harness.web.addresses import Rules, WebError
+from harness.web.config import FetchSettings, ReaderSettings, WebSettings
 from harness.web.fetch import Fetched
+from harness.web.pages import Pages
 from harness.web.readable import Reader
 from harness.web.sources import MemorySources
 from harness.web.tools import Web
 from tests.harness.support import START, TurnedClock, answers, calls, collect, context, results, said
-from tests.harness.web.conftest import read_as, stands
+from tests.harness.web.conftest import Names, read_as, stands
 from tests.simulators.web import pages
 from tests.simulators.web.engines import ReaderEngine
 from tests.simulators.web.site import Site, page
@@ -180,6 +181,27 @@ async def test_a_reader_service_is_asked_for_what_cannot_be_read_here(bench: Ben
     assert "This is an image" in picture
     assert {query["key"] for query in service.queries} == {"Bearer reader-key"}
     assert await stands(bench.sources, site.url("/script"), "What the script writes")
+
+
+async def test_a_page_stays_if_its_host_moves_before_the_reader_service_is_asked(site: Site) -> None:
+    site.own["/app"] = page("<p>Loading the numbers</p><script>render()</script>")
+    service = ReaderEngine()
+    async with Site(rest=service.read).serve() as other:
+        settings = FetchSettings(enabled=True, robots=False, reader=ReaderSettings(url=other.url("/")))
+        reading = Pages(
+            settings,
+            Rules((f"127.0.0.1:{site.port}",)),
+            lambda url: (None, None),
+            clock=TurnedClock(),
+            sources=MemorySources(),
+            resolve=Names({"site.test": [["127.0.0.1"], ["10.0.0.1"]]}),
+        )
+        try:
+            found, _ = await reading.load(f"http://site.test:{site.port}/app", None, "ann")
+        finally:
+            await reading.close()
+    assert found.text == "Loading the numbers"
+    assert service.queries == []
 
 
 @pytest.mark.parametrize(
