@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -39,6 +40,14 @@ class Memory:
 def memory(pid: int) -> Memory:
     used = psutil.Process(pid).memory_full_info()
     return Memory(used.rss / MEGABYTE, used.pss / MEGABYTE)
+
+
+def anonymous(pid: int) -> float:
+    """MB of heap and stacks. Unlike PSS it does not change when other processes that share pages start or end."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024 / MEGABYTE
+    raise ValueError(f"process {pid} has ended")
 
 
 def handles(pid: int) -> tuple[int, int]:

@@ -29,7 +29,7 @@ STYLE: Any = {
     "svg.hashsalt": "antler",  # the same data produces the same file
 }
 _PANELS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
-    ("Memory, MB", (("rss", "RSS", BLUE), ("pss", "PSS", GREEN))),
+    ("Memory, MB", (("rss", "RSS", BLUE), ("anonymous", "anonymous", GREEN))),
     ("Handles", (("files", "open files", BLUE), ("threads", "threads", AMBER))),
     ("In work", (("backlog", "messages running and waiting", RED),)),
     ("Data, MB", (("databases", "both databases with their logs", BLUE),)),

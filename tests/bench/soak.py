@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bot.control.server import read_status
 from tests.bench.chats import warm_up
 from tests.bench.figures import Figure, Outcome, Target, slope, spread
-from tests.bench.gauge import MEGABYTE, cpu_seconds, handles, memory
+from tests.bench.gauge import MEGABYTE, anonymous, cpu_seconds, handles, memory
 from tests.bench.stage import stage
 from tests.bench.traffic import WAVE_EVERY, WAVE_LASTS, WAVES, Talk, mark, marks
 
@@ -37,7 +37,7 @@ class Sample:
 
     at: float
     rss: float
-    pss: float
+    anonymous: float
     files: int
     threads: int
     databases: float
@@ -114,10 +114,11 @@ async def _look(scene: Stage, state: Soak) -> None:
 
 async def _sample(scene: Stage, state: Soak) -> None:
     status = await read_status(scene.world.data_dir)
-    used, (files, threads) = memory(scene.pid), handles(scene.pid)
+    files, threads = handles(scene.pid)
     databases = sum(path.stat().st_size for path in scene.world.data_dir.glob("*.db*")) / MEGABYTE
+    rss = memory(scene.pid).rss
     load = (status["running"], status["waiting"], len(state.sent))
-    state.samples.append(Sample(state.age(), used.rss, used.pss, files, threads, databases, *load))
+    state.samples.append(Sample(state.age(), rss, anonymous(scene.pid), files, threads, databases, *load))
 
 
 async def _drained(scene: Stage, state: Soak) -> Counter[str]:
@@ -150,7 +151,7 @@ def _verdict(state: Soak, shown: Counter[str], seconds: Sequence[float], cpu: fl
         Figure("unanswered", len(missing), "messages", Target(0)),
         Figure("shown_twice", sum(count > 1 for count in shown.values()), "answers", Target(0)),
         Figure("rss_growth", growth(warm, "rss"), "MB/h", FLAT_MEMORY),
-        Figure("pss_growth", growth(warm, "pss"), "MB/h", FLAT_MEMORY),
+        Figure("anonymous_growth", growth(warm, "anonymous"), "MB/h", FLAT_MEMORY),
         Figure("rss_most", max(sample.rss for sample in state.samples), "MB", Target(175)),
         Figure("open_files_rise", rise(warm, "files"), "files", FLAT_HANDLES),
         Figure("threads_rise", rise(warm, "threads"), "threads", FLAT_HANDLES),
