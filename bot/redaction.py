@@ -27,11 +27,8 @@ SIGN = 6
 class Redactor:
     """Replaces each known secret by a mark, also where it is URL-quoted, base64-encoded or JSON-escaped.
 
-    longest: of all forms, in characters. sign: how many characters of a secret's start `without_beginning` may leave at
-    the end of a text.
+    longest: of all forms, in characters.
     """
-
-    sign = SIGN - 1
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = frozenset(secrets)
@@ -55,6 +52,7 @@ class Redactor:
         self.longest = len(forms[-1]) if forms else 0
         self._forms = forms
         self._pattern = re.compile("|".join(re.escape(form) for form in reversed(forms))) if forms else None
+        self._starts = {form[:length] for form in forms for length in range(1, SIGN)}
         self._heads = sorted({_bare(max(form[:SIGN].split(), key=len, default="")) for form in forms})
 
     def __call__(self, text: str) -> str:
@@ -76,6 +74,11 @@ class Redactor:
                 place = tail.find(form[:SIGN], place + 1)
             held = max(held, len(tail) - place if place >= 0 else 0)
         return text[: len(text) - held]
+
+    def begun_in(self, text: str) -> int:
+        """The number of characters at the end of a growing text that may be the start of a secret, although they are
+        too few for `without_beginning`."""
+        return max((length for length in range(1, SIGN) if text[-length:] in self._starts), default=0)
 
 
 _SIGNS = str.maketrans("", "", "".join(char for char in map(chr, range(128)) if not char.isalnum()))

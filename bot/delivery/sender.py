@@ -159,11 +159,11 @@ class Sender:
             return replace(message, text=reply.growing.grow(message.text, 0))
         if reply.adds(self._caps):
             return replace(message, text=self._added(reply, message.text), status="")
-        return replace(message, text=reply.growing.grow(message.text, self._redact.sign))
+        return replace(message, text=reply.growing.grow(message.text, self._redact.begun_in(message.text)))
 
     def _added(self, reply: Reply, text: str) -> str:
         """The text that the next message adds; after too long a silence, the sentence that it takes a while."""
-        added, now = reply.growing.add(text, self._redact.sign), self._clock.monotonic()
+        added, now = reply.growing.add(text, self._redact.begun_in(text)), self._clock.monotonic()
         if added:
             reply.silent_since = None
         elif reply.silent_since is None:

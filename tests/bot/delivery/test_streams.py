@@ -54,6 +54,17 @@ async def test_a_secret_is_never_begun(tmp_path: Path) -> None:
         assert bubble.text == text.replace(SECRET, "[redacted]")
 
 
+async def test_words_before_a_tool_are_shown_to_their_end(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="I will save the list for you."))
+        await w.clock.advance(2)
+        assert w.texts == ["I will save the list for you."]
+        reply.show(OutboundMessage(text=f"I will save the list for you. It is {SECRET[:3]}"))
+        await w.clock.advance(2)
+        assert w.texts == ["I will save the list for you. It is "]
+
+
 async def test_the_text_of_the_next_step_goes_below(tmp_path: Path) -> None:
     async with world(tmp_path, APPEND_ONLY) as w:
         reply = await w.delivery.open("r1", dm(), None)
@@ -252,13 +263,17 @@ def test_growing_text_only_grows_and_shows_all_in_the_end(pieces: list[str], hol
 
 
 @given(
-    st.lists(st.sampled_from([SECRET, SECRET[:9], SECRET[3:], "hello ", "\n", "[redacted]"]), max_size=12),
+    st.lists(
+        st.sampled_from([SECRET, SECRET[:9], SECRET[:3], SECRET[:1], SECRET[3:], "hello ", "\n", "[redacted]"]),
+        max_size=12,
+    ),
     st.integers(1, 9),
 )
 def test_no_cut_of_a_growing_text_shows_a_secret(pieces: list[str], step: int) -> None:
     redact, growing, text = Redactor([SECRET]), GrowingText(), "".join(pieces)
     for end in range(0, len(text) + 1, step):
-        shown = growing.grow(redact.without_beginning(redact(text[:end])), redact.sign)
+        now = redact.without_beginning(redact(text[:end]))
+        shown = growing.grow(now, redact.begun_in(now))
         assert redact(text).startswith(shown), "no beginning of what turns out to be a secret was shown"
     assert growing.grow(redact(text), 0) == redact(text)
 
