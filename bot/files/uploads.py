@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import mimetypes
 import os
 import secrets
 from collections import defaultdict
@@ -22,6 +23,7 @@ from bot.store.identity import harmless_name
 from channels.errors import AttachmentFailed, ChannelError, NotAllowed, Temporary
 from harness.context import InputFile, Voice
 from harness.files.slots import FairSlots
+from harness.files.spool import HEAD, UNKNOWN, mime_type_of
 from sandbox.base import until_done
 
 if TYPE_CHECKING:
@@ -202,11 +204,11 @@ class Uploads:
                 await _in_thread(sink.open)
                 sink.check(attachment.size or 0)
                 await self._download(channel, attachment, sink)
-                if attachment.name is None and sink.told is not None:
-                    name = display_name(replace(attachment, name=sink.told))
+                told, mime_type = _told_by_content(attachment, sink)
+                if told != attachment.name:
+                    name = display_name(replace(attachment, name=told))
                     await _in_thread(sink.rename, f"{secrets.token_hex(4)}-{name}")
                 kept = True
-                mime_type = attachment.mime_type or "application/octet-stream"
                 voice = Voice() if attachment.kind == "voice" else None
                 return InputFile(
                     path=sink.path,
@@ -250,12 +252,13 @@ class _FileSink:
     """A file that counts the bytes written to it: the size that the sender declares is not trusted.
 
     The folder is opened once and everything happens inside it, so that a link put in its place, or in that of the file,
-    leads nowhere. exceeded: the limit that was exceeded.
+    leads nowhere. exceeded: the limit that was exceeded. head: the first bytes.
     """
 
     def __init__(self, folder: Path, name: str, allowance: Allowance, owner: Owner | None) -> None:
         self.path = folder / name
         self.size = 0
+        self.head = b""
         self.exceeded: Exceeded | None = None
         self.told: str | None = None
         self.allowance = allowance
@@ -288,6 +291,7 @@ class _FileSink:
     async def write(self, chunk: bytes) -> None:
         self.check(self.size + len(chunk))
         self.size += len(chunk)
+        self.head += chunk[: HEAD - len(self.head)]
         self.allowance.take(len(chunk))
         self._hash.update(chunk)
         if self._fd is not None:
@@ -310,6 +314,7 @@ class _FileSink:
     def _give_back(self) -> None:
         self.allowance.take(-self.size)
         self.size = 0
+        self.head = b""
         self._hash = hashlib.sha256()
 
     def close(self, kept: bool) -> None:
@@ -334,6 +339,18 @@ async def _in_thread(work: Callable[..., T], *args: object) -> T:
     except asyncio.CancelledError:
         await until_done(working)
         raise
+
+
+def _told_by_content(attachment: Attachment, sink: _FileSink) -> tuple[str | None, str]:
+    """The name and MIME type of a downloaded file: not every platform declares them, or the right ones, and a model is
+    only shown what is known to be a picture."""
+    name, mime_type = attachment.name or sink.told, attachment.mime_type or UNKNOWN
+    found = mime_type_of(name or "", sink.head)
+    if mime_type == UNKNOWN or (attachment.kind == "image" and found != UNKNOWN):
+        mime_type = found
+    if name is None and mime_type.startswith("image/"):
+        name = f"{attachment.kind}{mimetypes.guess_extension(mime_type) or ''}"
+    return name, mime_type
 
 
 def display_name(attachment: Attachment) -> str:

@@ -9,7 +9,7 @@ import pytest
 from tests.flow.feishu_world import FeishuWorld, feishu_app
 from tests.simulators.feishu import faults
 from tests.simulators.feishu.client import MODULE
-from tests.simulators.feishu.seen import ALICE, BOB, TEAM, FileSpec
+from tests.simulators.feishu.seen import ALICE, BOB, PNG, TEAM, FileSpec
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.process import SimulatorProcess
 
@@ -74,6 +74,19 @@ async def test_a_file_is_fetched_and_a_post_keeps_its_links(here: FeishuWorld) -
         assert "[the page](https://example.org/x)" in request.last_user_text
         uploads = list(here.data_dir.glob("threads/*/user-data/uploads/*"))
         assert [path.read_bytes() for path in uploads] == [b"figures"]
+
+
+async def test_a_model_that_sees_gets_pictures(here: FeishuWorld) -> None:
+    models = here.config()["models"]
+    here.settings["models"] = [{**model, "supports_vision": True} for model in models]
+    async with here:
+        await here.feishu.sends_image()
+        alone = await here.model.wait_for_request(lambda record: len(record.images) == 1)
+        assert "[image image.png is shown below" in alone.last_user_text
+        picture = FileSpec("image.png", "image/png", PNG, kind="image")
+        rows = [[{"tag": "text", "text": "and this?"}], [{"tag": "img", "image_key": "image.png"}]]
+        await here.feishu.posts(rows, files=[picture])
+        await here.model.wait_for_request(lambda record: "and this?" in record.last_user_text and bool(record.images))
 
 
 NAMED = "Unauthorized. Required one of these privileges under the user identity: [im:message.history:readonly]"

@@ -64,7 +64,7 @@ def picture(width: int, height: int) -> bytes:
     ("file", "ending"),
     [
         (REPORT, "-report.txt"),
-        (FileSpec("photo", content=picture(40, 30), mime="image/jpeg"), "-image"),
+        (FileSpec("photo", content=picture(40, 30), mime="image/jpeg"), "-image.png"),
         (FileSpec("voice", content=b"OggS" + bytes(200), mime="audio/ogg"), "-voice"),
         (FileSpec("video", name="clip.mp4", content=bytes(300), mime="video/mp4"), "-clip.mp4"),
         (FileSpec(name="../../etc/passwd", content=b"x"), "-passwd"),

@@ -89,12 +89,33 @@ async def test_a_file_arrives_whole_and_private(tmp_path: Path) -> None:
     folder = tmp_path / "user-data" / "uploads"
     taken = await fetched(Wire(b"ab", b"", b"cd"), attachment("report.pdf", 4), folder)
     assert isinstance(taken, InputFile)
-    assert (taken.name, taken.size, taken.mime_type) == ("report.pdf", 4, "application/octet-stream")
+    assert (taken.name, taken.size, taken.mime_type) == ("report.pdf", 4, "application/pdf")
     assert taken.path.read_bytes() == b"abcd"
     assert taken.sha256 == hashlib.sha256(b"abcd").hexdigest()
     assert taken.path.parent == folder
     assert stat.S_IMODE(taken.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("head", "declared", "name", "told", "mime_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", None, None, "image.png", "image/png"),  # Feishu declares nothing of a picture
+        (b"\x89PNG\r\n\x1a\n", "image/jpeg", None, "image.png", "image/png"),  # WeCom: the same of every picture
+        (b"\xff\xd8\xff\xe0", "image/jpeg", "garden.jpg", "garden.jpg", "image/jpeg"),
+        (b"II*\x00", "image/tiff", "garden.tiff", "garden.tiff", "image/tiff"),
+        (b"no picture", None, None, "image", "application/octet-stream"),
+    ],
+)
+async def test_a_picture_is_told_by_its_content(
+    tmp_path: Path, head: bytes, declared: str | None, name: str | None, told: str, mime_type: str
+) -> None:
+    picture = Attachment(ref="r", kind="image", name=name, mime_type=declared)
+    taken = await fetched(Wire(head[:3], head[3:], bytes(100)), picture, tmp_path)
+    assert isinstance(taken, InputFile)
+    assert (taken.name, taken.mime_type) == (told, mime_type)
+    assert left(tmp_path) == [taken.path.name]
+    assert taken.path.name.endswith(f"-{told}")
 
 
 @pytest.mark.parametrize("declared", [None, 0, 1000])
