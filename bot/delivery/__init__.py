@@ -2,7 +2,6 @@
 
 from bot.delivery.account import AccountSnapshot
 from bot.delivery.plan import idem_key
-from bot.delivery.redaction import Redactor
 from bot.delivery.reply import Outcome, Reply
 from bot.delivery.service import Delivery, DeliverySnapshot, OpenDraft
 
@@ -12,7 +11,6 @@ __all__ = [
     "DeliverySnapshot",
     "OpenDraft",
     "Outcome",
-    "Redactor",
     "Reply",
     "idem_key",
 ]

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bot.delivery.journal import Journal
-    from bot.delivery.redaction import Redactor
     from bot.delivery.scheduler import ChatLine
     from bot.delivery.sender import Say
+    from bot.redaction import Redactor
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.delivery.plan import PartState
-    from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
+    from bot.redaction import Redactor
     from bot.store.outbox import Sent
     from bot.store.store import Store
     from channels.base import Clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bot.texts.markdown import plain
 from channels.text.blocks import (
@@ -29,6 +29,7 @@ from channels.text.sanitize import sanitize
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from bot.redaction import Redactor
     from channels.message import OutboundMessage
     from channels.text.blocks import Block, Inline
 
@@ -40,16 +41,6 @@ _DECODED = re.compile(r"&#|&[A-Za-z][A-Za-z0-9]*;|<[A-Za-z][^<>\s]*%")
 """Text that is shown as other characters than written: entities, and percent-encoding in an address in < and >."""
 _FORMATTING = "\\&*_~|`[<"
 """A text with none of these characters is shown as written."""
-
-
-class Redactor(Protocol):
-    """A redaction. sign: how many characters `without_beginning` leaves of a secret that has only just begun."""
-
-    @property
-    def sign(self) -> int: ...
-    def __call__(self, text: str) -> str: ...
-    def without_beginning(self, text: str) -> str: ...
-    def may_begin_in(self, text: str) -> bool: ...
 
 
 def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessage:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from bot.delivery.journal import Journal
     from bot.delivery.plan import PartState, Step
-    from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
+    from bot.redaction import Redactor
     from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock, Part
     from channels.message import Address

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.delivery.redaction import Redactor
+    from bot.redaction import Redactor
     from bot.store.rows import OutboxRow
     from bot.store.store import Store
     from bot.texts.catalogue import Texts
