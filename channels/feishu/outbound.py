@@ -28,7 +28,6 @@ TABLES = 5
 _STATUS_CHARACTERS = 1000
 _DONE_CHARACTERS = 1900
 _BUTTONS_ONLY = "👇"
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _HTML = re.compile(r"[<>|]|&(?=[#A-Za-z])|:(?=\w+:)")
 
 TEXT, STATUS = "text", "status"
@@ -74,8 +73,7 @@ def escape(text: str) -> str:
 
     A < would begin an element such as a mention of all, and a word between colons would be an emoji.
     """
-    marked = escape_marks(_HTML.sub(lambda found: _entity(found[0]), text))
-    return _ESCAPED.sub(lambda found: _entity(found[1]), marked)
+    return escape_marks(_HTML.sub(lambda found: _entity(found[0]), text), _entity)
 
 
 def _entity(char: str) -> str:

@@ -252,12 +252,12 @@ def backslashed(char: str) -> str:
     return "\\" + char
 
 
-def escape_marks(text: str) -> str:
-    """The text with backslashes before what CommonMark would read as marks inside a line. For `Dialect.escape`.
+def escape_marks(text: str, literal: Callable[[str], str] = backslashed) -> str:
+    """The text with `literal` applied to what CommonMark would read as marks inside a line. For `Dialect.escape`.
 
     HTML's special characters (& < >) and any other syntax of a platform are left to the adapter.
     """
-    return _MARKS.sub(lambda match: backslashed(match.group()), text)
+    return _MARKS.sub(lambda match: literal(match.group()), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

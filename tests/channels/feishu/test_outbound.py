@@ -68,7 +68,7 @@ def test_markdown_in_the_platforms_own(text: str, shown: str | None) -> None:
 
 
 def test_what_shows_literally_reads_as_written() -> None:
-    text = "2*3 <b> &lt; a_b_c ~x~ `code` [x](y) 字 😀 :OK: |"
+    text = r"2*3 <b> &lt; a_b_c ~x~ `code` [x](y) 字 😀 :OK: | C:\Users\name \\server\share \frac{1}{2} \*"
     assert html.unescape(escape(text)) == text
 
 
