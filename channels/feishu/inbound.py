@@ -116,7 +116,7 @@ class Reader:
         if raw.message_type == "merge_forward":
             content = replace(content, text=self._forwarded(context))
         address = self._address(raw, context.chat)
-        quote = None if context.quoted is None else self._quote(context.quoted, context.names)
+        quote = None if context.quoted is None else self._quote(context.quoted, context)
         mention = address.kind == "dm" or content.named or (quote is not None and quote.from_bot)
         return Message(
             account=self.account,
@@ -147,10 +147,10 @@ class Reader:
             kind="dm" if _is_direct(raw, chat) else "group",
         )
 
-    def _quote(self, item: RawItem, names: Mapping[str, str]) -> Quote:
+    def _quote(self, item: RawItem, context: Context) -> Quote:
         from_bot = item.sender.sender_type == "app" and item.sender.id == self.me.app_id
-        author = self.me.name if from_bot else names.get(item.sender.id, "")
-        said = self._said(item)
+        author = self.me.name if from_bot else context.names.get(item.sender.id, "")
+        said = Content(self._forwarded(context)) if item.msg_type == "merge_forward" else self._said(item)
         return Quote(
             message_id=item.message_id,
             text=sanitize(said.text)[:_LONGEST_QUOTE],

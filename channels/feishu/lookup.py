@@ -100,7 +100,8 @@ class Chat:
 class Context:
     """Results of the lookups. names: open_id -> display name of those looked up. chat: None if unknown.
 
-    quoted: the message that is answered. children: the messages of a forwarded bundle. topic: of a pressed card.
+    quoted: the message that is answered. children: the messages of a forwarded bundle, this one or the quoted one.
+    topic: of a pressed card.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -133,16 +134,17 @@ class Lookup:
         """The context of a message. sender: the author's open_id."""
         group = message.chat_type != "p2p"
         forwarded, shared = message.message_type == "merge_forward", message.message_type == SHARED_PERSON
-        names, chat, quoted, children = await asyncio.gather(
+        names, chat, (quoted, quoted_children), (_, children) = await asyncio.gather(
             self._names_of([sender, shared_person(message.content)] if shared else [sender]),
             self._chat(message.chat_id) if group else _nothing(),
-            self._quoted(message) if self._quotes(message) else _nothing(),
-            self._children(message.message_id) if forwarded else _nothing(),
+            self._fetched(message.parent_id if self._quotes(message) else ""),
+            self._fetched(message.message_id if forwarded else ""),
         )
-        authors = [item.sender.id for item in (*(children or ()), *((quoted,) if quoted else ()))]
+        children = children or quoted_children
+        authors = [item.sender.id for item in (*children, *((quoted,) if quoted else ()))]
         if authors:
             names |= await self._names_of(authors)
-        return Context(names=names, chat=chat, quoted=quoted, children=children or ())
+        return Context(names=names, chat=chat, quoted=quoted, children=children)
 
     async def for_press(self, where: RawContext, person: str, value: object) -> Context:
         """The chat's kind and the thread of the pressed message: from the button's value if given, else looked up."""
@@ -205,13 +207,12 @@ class Lookup:
         self._threads[message.thread_id] = None
         return not known and bool(message.parent_id)
 
-    async def _quoted(self, message: RawMessage) -> RawItem | None:
-        items = await self._in_time(lambda: self._items(message.parent_id), "messages")
-        return items[0] if items and not items[0].deleted else None
-
-    async def _children(self, message_id: str) -> tuple[RawItem, ...]:
-        items = await self._in_time(lambda: self._items(message_id), "messages") or ()
-        return tuple(item for item in items if item.upper_message_id == message_id)[:_MOST_CHILDREN]
+    async def _fetched(self, message_id: str) -> tuple[RawItem | None, tuple[RawItem, ...]]:
+        """The message, None without an id or if it cannot be read, and the messages of the bundle that it may be."""
+        items = await self._in_time(lambda: self._items(message_id), "messages") if message_id else None
+        if items is None or items[0].deleted:
+            return None, ()
+        return items[0], tuple(item for item in items if item.upper_message_id == message_id)[:_MOST_CHILDREN]
 
     async def _items(self, message_id: str) -> tuple[RawItem, ...]:
         """The message and its children; never empty."""

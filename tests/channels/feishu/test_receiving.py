@@ -144,6 +144,15 @@ class TestMessages:
             await bench.feishu.forwards([said.message_id for said in told])
             assert (await message(bench)).text == "[forwarded messages]\nBob: first\nBob: second"
 
+    async def test_a_quoted_bundle_is_read(self, bench: Bench) -> None:
+        told = await bench.feishu.user_says("first", user=BOB, silent=True)
+        bundle = await bench.feishu.forwards([told.message_id], user=BOB, silent=True)
+        async with bench.running():
+            await bench.feishu.user_says("summarize", reply_to=bundle.message_id)
+            quote = (await message(bench)).reply_to
+            assert quote is not None
+            assert (quote.author, quote.text) == ("Bob", "[forwarded messages]\nBob: first")
+
     async def test_what_cannot_be_read_is_told_as_such_where_somebody_waits_for_an_answer(self, bench: Bench) -> None:
         async with bench.running():
             await bench.feishu.sends_raw("sticker", {"file_key": "x"}, chat=TEAM)
