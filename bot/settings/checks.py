@@ -75,15 +75,17 @@ def _base_urls(values: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(path, "is empty", "leave it out for the provider's own address")
         elif not value.startswith(("http://", "https://")):
             yield Finding(path, "has no scheme", "start it with https:// or http://")
-        elif not _host(value):
-            yield Finding(path, "has no host")
+        elif not _names_server(value):
+            yield Finding(path, "has no host, or no valid port", "write it as https://host:port/path")
 
 
-def _host(url: str) -> str | None:
+def _names_server(url: str) -> bool:
     try:
-        return urlsplit(url).hostname
+        parts = urlsplit(url)
+        # Reading the port checks it. urlsplit ignores line breaks, which the clients refuse.
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable()
     except ValueError:
-        return None
+        return False
 
 
 def _accounts(values: Mapping[str, Any]) -> Iterator[Finding]:

@@ -68,7 +68,7 @@ class FeishuConfig(BaseModel):
         if domain in DOMAINS:
             return domain
         parts = urlsplit(domain)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # reading the port checks it
             raise ValueError("expected feishu, lark, or a root URL with its scheme")
         if parts.query or parts.fragment or parts.path.strip("/"):
             raise ValueError("must be a root URL without path, query or fragment")

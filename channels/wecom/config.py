@@ -61,6 +61,6 @@ class WecomConfig(BaseModel):
         parts = urlsplit(url)
         if parts.scheme not in ("ws", "wss"):
             raise ValueError('needs a scheme, such as "wss://openws.work.weixin.qq.com"')
-        if not parts.hostname:
+        if not parts.hostname or parts.port == 0:  # reading the port checks it
             raise ValueError("names no host")
         return url

@@ -106,6 +106,8 @@ def test_workers_find_memories_in_the_database(tmp_path: Path) -> None:
         ("models: [{name: m, model: x, use: ChatOpenAI}]", "models[0].use", "should be module:Class"),
         ("models: [{name: m, model: x, base_url: ''}]", "models[0].base_url", "is empty"),
         ("models: [{name: m, model: x, base_url: 'https://'}]", "models[0].base_url", "has no host"),
+        ("models: [{name: m, model: x, base_url: 'http://h:PORT'}]", "models[0].base_url", "has no host, or no valid"),
+        ('models: [{name: m, model: x, base_url: "http://h\\n/v1"}]', "models[0].base_url", "has no host, or no valid"),
         ("models: [{name: m, use: demo, fallbacks: [m]}]", "models[0].fallbacks[0]", "is the model itself"),
         (
             "models: [{name: m, use: demo, fallbacks: [other]}, {name: othr, use: demo}]",

@@ -41,6 +41,7 @@ def test_the_domain_is_a_name_or_a_root(domain: str, root: str) -> None:
         ("app_secret", "two words"),
         ("domain", "feishu.cn"),
         ("domain", "https://open.feishu.cn/open-apis"),
+        ("domain", "https://open.example.com:PORT"),
         ("receipt", "👍"),
         ("max_download_mb", 200),
         ("unknown", 1),

@@ -34,6 +34,7 @@ def test_blanks_and_the_at_sign_are_forgiven() -> None:
         ({"secret": "canary with blanks"}, "whitespace"),
         ({"url": "https://openws.work.weixin.qq.com"}, "needs a scheme"),
         ({"url": "wss://"}, "names no host"),
+        ({"url": "wss://wecom.example.com:PORT"}, "[Pp]ort"),
         ({"rate": {"per_chat_per_minute": 0}}, "greater than 0"),
         ({"max_download_mb": 0}, "greater than 0"),
         ({"token": "x"}, "Extra inputs"),
