@@ -84,13 +84,14 @@ class Http:
         outcome."""
         for pause in (*_PAUSES, None):
             try:
-                response = await self._client.request(method, self._base + path, **_content(body))
+                async with self._client.stream(method, self._base + path, **_content(body)) as response:
+                    content = await self._whole(response)
             except httpx.HTTPError as error:
                 if pause is None or not (again or isinstance(error, _NOT_SENT)):
                     raise self._lost(error) from error
             else:
                 if pause is None or not again or response.status_code not in _NOT_NOW:
-                    return self._json(response.status_code, response.content)
+                    return self._json(response.status_code, content)
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -100,7 +101,7 @@ class Http:
         try:
             async with self._client.stream("POST", self._base + path, **_content(body)) as response:
                 if response.status_code >= 400:
-                    self._json(response.status_code, await response.aread())
+                    self._json(response.status_code, await self._whole(response))
                 yield self._events(response)
         except httpx.HTTPError as error:
             raise self._lost(error) from error
@@ -124,12 +125,21 @@ class Http:
             raise Answered("", f"{self.called} answered with status {status}", "see the server's own log") from None
         raise Answered(said.code, said.text, said.hint)
 
+    async def _whole(self, response: httpx.Response) -> bytes:
+        """The body of an answer, limited here, since a server may have been taken over by others."""
+        content = bytearray()
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > wire.LONGEST_ANSWER:
+                raise not_understood(self.called)
+        return bytes(content)
+
     async def _events(self, response: httpx.Response) -> AsyncIterator[wire.Event]:
         rest = bytearray()
         async for chunk in response.aiter_bytes():
             rest += chunk
             if b"\n" not in chunk:
-                if len(rest) > wire.LONGEST_LINE:
+                if len(rest) > wire.LONGEST_ANSWER:
                     raise not_understood(self.called)
                 continue
             *lines, last = rest.split(b"\n")

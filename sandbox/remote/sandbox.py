@@ -167,10 +167,15 @@ class RemoteSandbox:
         self, path: str, write: Callable[[bytes], Awaitable[None]], *, max_bytes: int
     ) -> FileInfo | Problem:
         body = wire.FetchBody(path=path, max_bytes=max_bytes)
+        left = max_bytes
         async with self._stream(f"{self._path}/files/fetch", body) as events:
             async for event in events:
                 if event.data is not None:
-                    await write(_decoded(event.data))
+                    data = _decoded(event.data)
+                    left -= len(data)
+                    if left < 0:
+                        raise not_understood(self._http.called)
+                    await write(data)
                 elif event.problem is not None:
                     return event.problem
                 elif event.error is not None:

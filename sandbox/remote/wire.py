@@ -27,8 +27,8 @@ COMMAND_ID = r"[0-9a-f]{32}"
 SKILLS_DIGEST = r"[0-9a-f]{64}"
 PLACE = r"[a-z][a-z0-9-]{0,31}"
 LINES = "application/x-ndjson"
-LONGEST_LINE = 16 << 20
-"""In bytes; a command's result, with all of its retained output, is one line."""
+LONGEST_ANSWER = 16 << 20
+"""In bytes, or the longest line of a stream; a command's result, with all of its retained output, is one line."""
 MOST_SECONDS = 86_400
 _MOST_NAMED, _LONGEST_NAME = 10, 100
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
 import os
 import uuid
 from typing import TYPE_CHECKING
@@ -156,6 +158,12 @@ async def test_after_a_restart_of_the_server_the_work_goes_on(tmp_path: Path) ->
             assert isinstance(await sandbox.write_file("new", "text"), FileInfo)
 
 
+ENDLESS = {
+    "read": b" " * (1 << 20),
+    "fetch": wire.dumped({"data": base64.b64encode(b"x" * (1 << 19)).decode()}) + b"\n",
+}
+
+
 class Flaky:
     """A server that drops connections, or is overloaded, before it answers. seen: the paths that were asked for."""
 
@@ -198,6 +206,44 @@ async def test_what_changes_nothing_is_asked_again_and_nothing_else(fault: int) 
         with pytest.raises(SandboxError):
             await sandbox.write_file("a", "x")
         assert flaky.seen == ["write"]
+    finally:
+        await http.close()
+        await runner.cleanup()
+
+
+async def test_a_server_that_sends_without_end_is_given_up() -> None:
+    finished: list[str] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                await answer.write(ENDLESS[request.path.rpartition("/")[2]])
+            finished.append(request.path)
+        return answer
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    http = Http(client_settings(url).remote, url)
+    sandbox = RemoteSandbox(sandbox_id("t"), http)
+    taken: list[bytes] = []
+
+    async def take(data: bytes) -> None:
+        taken.append(data)
+
+    try:
+        with pytest.raises(SandboxError, match="invalid"):
+            await sandbox.read_file("a")
+        with pytest.raises(SandboxError, match="invalid"):
+            await sandbox.fetch("a", take, max_bytes=1 << 20)
+        assert sum(map(len, taken)) <= 1 << 20
+        assert finished == []
     finally:
         await http.close()
         await runner.cleanup()
