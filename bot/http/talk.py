@@ -12,7 +12,7 @@ import re
 import secrets
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from bot.files.uploads import MEGABYTE
@@ -295,10 +295,13 @@ class Talk:
             for part in parts_of(reply):
                 known.add(part.message_id)
                 if not board.is_removed(part.message_id):
-                    found.append((reply.at, (board.get(part.message_id) or part).as_json()))
+                    now = (board.get(part.message_id) or part).as_json()
+                    found.append((part.at, now | {"at": part.at.isoformat()}))
         if before is None:
             # Sent, but not recorded yet.
             found += [(live.at, live.as_json()) for live in board.messages if live.message_id not in known]
+        else:
+            found = [each for each in found if each[0] < before]
         found.sort(key=lambda each: each[0])
         own = [told for _, told in found[-most:]]
         missing = most - len(own)
@@ -387,10 +390,10 @@ def parts_of(reply: Answered) -> list[Shown]:
     """The messages of a reply, derived from what is stored of it."""
     if reply.message is None:
         return [_growing(reply, message_id) for message_id in reply.message_ids]
-    parts = laid_out(reply.message)
     return [
-        shown_part(part, message_id, reply.reply_to, reply.at)
-        for part, message_id in zip(parts, reply.message_ids, strict=False)
+        # Each has its own time, so that a page of a chat can begin with any of them.
+        shown_part(part, message_id, reply.reply_to, reply.at + timedelta(microseconds=part.index))
+        for part, message_id in zip(laid_out(reply.message), reply.message_ids, strict=False)
     ]
 
 

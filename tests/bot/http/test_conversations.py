@@ -10,6 +10,7 @@ from sqlalchemy import select
 from bot.store.tables import conversations, inbox, threads
 from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
 from tests.bot.runs.test_approvals import asks
+from tests.browser.world import FILES, office
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,3 +175,32 @@ async def test_uploads_are_listed_given_back_and_deleted(tmp_path: Path) -> None
             f"/api/conversations/{chat}/messages", json={"text": "again", "client_id": "x", "attachments": [made[0]]}
         )
         assert refused.status_code == 404
+
+
+async def test_a_chat_is_read_in_pages_of_any_size_without_a_gap(tmp_path: Path) -> None:
+    async with office(tmp_path) as world:
+        client = await world.browser()
+        chat = await begun(client)
+        for _ in range(2):
+            await say(client, chat, "report")
+            await world.quiet()
+        path = f"/api/conversations/{chat}/messages"
+
+        async def pages(limit: int) -> list[str]:
+            found: list[dict[str, Any]] = []
+            older = (await client.get(path, params={"limit": limit})).json()["messages"]
+            while older and len(found) < 20:
+                found[:0] = older
+                before = {"limit": limit, "before": older[0]["at"]}
+                older = (await client.get(path, params=before)).json()["messages"]
+            return [each["message_id"] for each in found]
+
+        for crashed in (False, True):
+            if crashed:
+                await world.crash()
+                await world.start()
+                client = await world.browser()
+            whole = await pages(200)
+            assert len(whole) == 2 * (2 + len(FILES))
+            for limit in (4, 5, 12):  # none parts a question from its answer: on this clock they have one time
+                assert await pages(limit) == whole
