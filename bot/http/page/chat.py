@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from fastapi import Form, Header, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from pydantic import AwareDatetime  # noqa: TC002  # read by FastAPI
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.chats import delete_chat
@@ -154,7 +155,7 @@ class ChatPages:
         days = self._days(found)
         return self._pages.html(request, "chats.html", caller, days=days, chat=chat, q=q, excerpts=excerpts)
 
-    async def earlier(self, request: Request, caller: SignedIn, chat: str, before: datetime) -> HTMLResponse:
+    async def earlier(self, request: Request, caller: SignedIn, chat: str, before: AwareDatetime) -> HTMLResponse:
         t = words(language_of(request))
         messages, more = await self._history(caller, self._talk.require(caller, chat), t, before)
         branch = await self._relations(chat)

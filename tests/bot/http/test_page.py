@@ -201,6 +201,8 @@ async def test_a_chat_is_written_shown_followed_renamed_and_found(tmp_path: Path
             f"/c/{chat}/earlier", params={"before": "2099-01-01T00:00:00Z"}, headers=SCRIPT
         )
         assert message_id in earlier.text
+        unclear = await running.client.get(f"/c/{chat}/earlier", params={"before": "2099-01-01T00:00:00"})
+        assert unclear.status_code == 422, "a time of no zone"
 
 
 async def test_what_is_another_persons_is_not_there(tmp_path: Path) -> None:
