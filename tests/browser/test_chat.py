@@ -185,6 +185,23 @@ async def test_the_keyboard_alone_is_enough(site: Site) -> None:
     assert site.faults == []
 
 
+async def test_long_words_names_and_titles_stay_within_the_page(site: Site, tmp_path: Path) -> None:
+    (tmp_path / f"{'n' * 200}.txt").write_text("hello", "utf-8")
+    async with site.open(**PHONE) as page:
+        await page.set_input_files("#files", tmp_path / f"{'n' * 200}.txt")
+        await page.wait_for_selector("#attached .file:not(.busy)")
+        await page.fill("#text", "W" * 300)
+        await page.click("#send")
+        await answered(page)
+        await page.wait_for_function("() => document.getElementById('title').textContent.startsWith('WW')")
+        assert await page.eval_on_selector("#main", "each => each.scrollWidth <= each.clientWidth")
+        left = await page.eval_on_selector(".bubble", "each => each.getBoundingClientRect().left")
+        assert left > 0
+        tops = "() => [...document.querySelectorAll('#actions > *')].map((each) => each.getBoundingClientRect().top)"
+        assert len(set(await page.evaluate(tops))) == 1, "the buttons next to the title stand side by side"
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")
