@@ -202,6 +202,24 @@ async def test_long_words_names_and_titles_stay_within_the_page(site: Site, tmp_
     assert site.faults == []
 
 
+async def test_a_script_from_right_to_left_begins_on_the_right(site: Site) -> None:
+    async with site.open() as page:
+        await say(page, "مرحبا!\n\nHello!")
+        await answered(page)
+        starts = await page.evaluate("""() => {
+            const text = document.querySelector(".bubble").firstChild;
+            const at = (place) => {
+                const range = document.createRange();
+                range.setStart(text, place);
+                range.setEnd(text, place + 1);
+                return range.getBoundingClientRect().left;
+            };
+            return [at(5) < at(0), at(text.data.indexOf("!", 6)) > at(text.data.indexOf("H"))];
+        }""")
+        assert starts == [True, True], "each line ends where its own script does"
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

@@ -84,11 +84,11 @@ class _Writer:
                 return self._code(language, text)
             case ListBlock(items, start):
                 inside = "".join(map(self._item, items))
-                if start is None:
-                    return f"<ul>{inside}</ul>"
-                return f"<ol>{inside}</ol>" if start == 1 else f'<ol start="{start}">{inside}</ol>'
+                tag = "ul" if start is None else "ol"
+                number = "" if start in (None, 1) else f' start="{start}"'
+                return f'<{tag} dir="auto"{number}>{inside}</{tag}>'
             case Quote(blocks):
-                return f"<blockquote>{self.blocks(blocks)}</blockquote>"
+                return f'<blockquote dir="auto">{self.blocks(blocks)}</blockquote>'
             case Table():
                 return self._table(block)
             case Rule():

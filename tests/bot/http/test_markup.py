@@ -25,7 +25,7 @@ TAGS = frozenset(
     mtd mstyle mpadded mphantom menclose ms""".split()  # noqa: SIM905  # a list of so many quotes reads worse
 )
 ATTRIBUTES = frozenset(
-    {"class", "type", "data-copy", "tabindex", "start", "scope", "role", "aria-label", "href", "target", "rel"}
+    {"class", "type", "data-copy", "tabindex", "start", "dir", "scope", "role", "aria-label", "href", "target", "rel"}
 )
 LINK = frozenset({"http", "https", "mailto", "tel"})
 
