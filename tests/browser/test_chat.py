@@ -220,6 +220,18 @@ async def test_a_script_from_right_to_left_begins_on_the_right(site: Site) -> No
     assert site.faults == []
 
 
+async def test_what_is_typed_in_a_new_chat_stays_with_it(site: Site) -> None:
+    async with site.open() as page:
+        await say(page, "markdown")
+        await answered(page)
+        await page.fill("#text", "not sent yet")
+        await page.reload()
+        assert await page.input_value("#text") == "not sent yet"
+        await page.goto("/")
+        assert await page.input_value("#text") == ""
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

@@ -11,7 +11,7 @@ const typing = document.getElementById("typing");
 const coarse = matchMedia("(pointer: coarse)");
 const api = `${base}/api/conversations/${chat.dataset.chat}`;
 const draftOf = (name) => `antler-draft-${name}`;
-const draftKey = draftOf(chat.dataset.fresh === "yes" && !location.pathname.endsWith(chat.dataset.chat) ? "new" : chat.dataset.chat);
+let draftKey = draftOf(chat.dataset.fresh === "yes" && !location.pathname.endsWith(chat.dataset.chat) ? "new" : chat.dataset.chat);
 
 // ---- Where the reader is: at the end the page follows what grows, elsewhere it stays.
 let following = true;
@@ -126,6 +126,9 @@ function begun() {
   document.querySelector(".welcome").hidden = messages.childElementCount > 0;
   if (chat.dataset.fresh !== "yes" || messages.childElementCount === 0) return;
   chat.dataset.fresh = "no";
+  keep("");
+  draftKey = draftOf(chat.dataset.chat);
+  keep();
   document.getElementById("actions").hidden = false;
   history.replaceState(null, "", `${base}/c/${chat.dataset.chat}`);
 }
@@ -153,8 +156,8 @@ function resize() {
   text.rows = Math.min(12, text.value.split("\n").length);
   text.dataset.long = text.value.length > 0 && text.scrollHeight > text.clientHeight ? "yes" : "no";
 }
-function keep() {
-  try { text.value ? sessionStorage.setItem(draftKey, text.value) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
+function keep(draft = text.value) {
+  try { draft ? sessionStorage.setItem(draftKey, draft) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
 }
 text.addEventListener("input", () => { resize(); keep(); });
 text.addEventListener("keydown", (event) => {
