@@ -13,7 +13,7 @@ from bot.store.identity import harmless_name
 from tests.browser.conftest import MILLISECONDS, Site, answered, say
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Page, Route
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -230,6 +230,28 @@ async def test_what_is_typed_in_a_new_chat_stays_with_it(site: Site) -> None:
         await page.goto("/")
         assert await page.input_value("#text") == ""
     assert site.faults == []
+
+
+async def test_a_message_whose_answer_was_lost_is_sent_again_as_the_same(site: Site) -> None:
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    async with site.open() as page:
+        await page.route("**/messages", lose, times=1)
+        await say(page, "markdown")
+        await page.wait_for_selector(".toast.bad")
+        await page.press("#text", "Enter")
+        await page.wait_for_function("() => document.getElementById('text').value === ''")
+        await answered(page)
+        assert await page.locator(".message.person").count() == 1
+        for _ in range(2):  # from then on what is written twice is meant twice
+            await say(page, "markdown")
+            await page.wait_for_function("() => document.getElementById('text').value === ''")
+        await answered(page, 3)
+        assert await page.locator(".message.person").count() == 3
+    assert site.faults == ["Failed to load resource: net::ERR_FAILED"]
+    site.faults.clear()
 
 
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:

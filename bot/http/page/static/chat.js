@@ -149,6 +149,8 @@ function refreshList() {
 }
 
 // ---- What is written
+/** Also where the page is not served over TLS, and browsers give no UUIDs. */
+const newId = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
 const attached = new Map(); // element -> upload id
 let sending = false;
 
@@ -159,7 +161,7 @@ function resize() {
 function keep(draft = text.value) {
   try { draft ? sessionStorage.setItem(draftKey, draft) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
 }
-text.addEventListener("input", () => { resize(); keep(); });
+text.addEventListener("input", () => { unsent = null; resize(); keep(); });
 text.addEventListener("keydown", (event) => {
   // Enter that ends a Chinese or Japanese word sends nothing; on a phone it makes a new line.
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || coarse.matches) return;
@@ -184,9 +186,13 @@ composer.addEventListener("submit", async (event) => {
   focusText();
 });
 
+let unsent = null; // what failed, as it was sent: it may have arrived, and the same id again is the same message
 async function post(words, uploads = []) {
-  const body = JSON.stringify({ text: words, client_id: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, attachments: uploads });
+  const message = { text: words, attachments: uploads };
+  const id = unsent?.message === JSON.stringify(message) ? unsent.id : newId();
+  const body = JSON.stringify({ ...message, client_id: id });
   const answer = await send(`${api}/messages`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+  unsent = answer ? null : { message: JSON.stringify(message), id };
   return answer !== null;
 }
 
@@ -199,7 +205,7 @@ document.addEventListener("click", async (event) => {
   if (!target) return;
   if (target.dataset.press) {
     const buttons = [...target.closest(".choices").querySelectorAll("button")];
-    const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    const id = newId();
     for (const each of buttons) each.disabled = true;
     target.setAttribute("aria-pressed", "true");
     pressed.add(id);
