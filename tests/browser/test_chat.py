@@ -254,6 +254,29 @@ async def test_a_message_whose_answer_was_lost_is_sent_again_as_the_same(site: S
     site.faults.clear()
 
 
+async def test_a_page_waits_until_a_proxy_reaches_the_gateway_again(site: Site) -> None:
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=502, body="Bad Gateway")
+
+    async with site.open() as page:
+        await page.clock.install()
+        for path in ("**/events?*", "**/api/me"):
+            await page.route(path, refuse)
+        await page.reload()
+        await page.wait_for_selector(".toast")
+        await page.evaluate("window.same = true")
+        for _ in range(3):
+            async with page.expect_response("**/api/me"):
+                await page.clock.fast_forward(6000)
+        assert await page.evaluate("window.same")
+        await page.unroute_all()
+        await page.clock.fast_forward(6000)
+        await page.wait_for_function("() => !window.same")
+    assert site.faults
+    assert set(site.faults) == {"Failed to load resource: the server responded with a status of 502 (Bad Gateway)"}
+    site.faults.clear()
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

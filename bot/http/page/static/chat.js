@@ -103,17 +103,18 @@ source.addEventListener("open", () => {
   lost?.remove();
   lost = null;
 });
-source.addEventListener("error", async () => {
-  if (source.readyState === EventSource.CLOSED) {
-    // Not a broken line but a refusal: who is not signed in any more is led to the way in.
-    const answer = await fetch(`${base}/api/me`).catch(() => null);
-    setTimeout(() => location.reload(), answer?.status === 401 ? 0 : 5000);
-    return;
-  }
-  if (!lost) {
-    lost = toast(say("offline"), "bad stays");
-  }
+source.addEventListener("error", () => {
+  lost ??= toast(say("offline"), "bad stays");
+  if (source.readyState === EventSource.CLOSED) reopen(false);
 });
+
+/** Not a broken line but a refusal, perhaps a proxy's while the gateway starts: the page is loaded again once that works.
+ * Who is not signed in any more is led to the way in. */
+async function reopen(waited) {
+  const answer = await fetch(`${base}/api/me`).catch(() => null);
+  if (answer?.status === 401 || (waited && answer?.ok)) location.reload();
+  else setTimeout(reopen, 5000, true);
+}
 
 /** Tells screen readers an answer once it is whole, and no word of it before. */
 function announce(element) {
