@@ -277,6 +277,17 @@ async def test_a_page_waits_until_a_proxy_reaches_the_gateway_again(site: Site) 
     site.faults.clear()
 
 
+async def test_enter_that_ends_a_word_of_an_input_method_sends_nothing(site: Site) -> None:
+    async with site.open() as page:
+        await page.fill("#text", "你好")
+        sent = """(about) => !document.getElementById("text").dispatchEvent(
+            new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, ...about }))"""
+        assert not await page.evaluate(sent, {"isComposing": True})
+        assert not await page.evaluate(sent, {"keyCode": 229}), "Safari says it in this way"
+        assert await page.evaluate(sent, {"keyCode": 13})
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

@@ -164,8 +164,8 @@ function keep(draft = text.value) {
 }
 text.addEventListener("input", () => { unsent = null; resize(); keep(); });
 text.addEventListener("keydown", (event) => {
-  // Enter that ends a Chinese or Japanese word sends nothing; on a phone it makes a new line.
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing || coarse.matches) return;
+  // Enter that ends a Chinese or Japanese word sends nothing (229: in Safari); on a phone it makes a new line.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229 || coarse.matches) return;
   event.preventDefault();
   composer.requestSubmit();
 });
