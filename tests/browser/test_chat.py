@@ -288,6 +288,21 @@ async def test_enter_that_ends_a_word_of_an_input_method_sends_nothing(site: Sit
     assert site.faults == []
 
 
+async def test_the_list_of_chats_keeps_the_focus_while_answers_come(site: Site) -> None:
+    async with site.open() as page:
+        await say(page, "markdown")
+        await answered(page)
+        await page.locator("#chats [aria-current]").focus()
+        await page.evaluate("document.querySelector('#chats [aria-current]').dataset.old = 'yes'")
+        for path in ("/", page.url):  # another chat in the list, and an answer in this one
+            other = await site.tab(page.context, path)
+            await say(other, "markdown")
+            await answered(other, 1 if path == "/" else 2)
+        await page.wait_for_selector("#chats [aria-current]:not([data-old])")
+        assert await page.evaluate("document.activeElement.matches('#chats [aria-current]')")
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

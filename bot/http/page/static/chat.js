@@ -1,5 +1,5 @@
 // Chat: what is written goes to the API of conversations; what is shown comes as HTML, by events.
-import { ages, base, reason, say, send, toast } from "./page.js";
+import { ages, base, fill, reason, say, send, toast } from "./page.js";
 
 const chat = document.getElementById("chat");
 const messages = document.getElementById("messages");
@@ -139,9 +139,9 @@ function refreshList() {
   clearTimeout(listing);
   listing = setTimeout(async () => {
     const search = document.querySelector(".search [name=q]").value;
-    const answer = await fetch(`${base}/chats?${new URLSearchParams({ chat: chat.dataset.chat, q: search })}`);
-    if (!answer.ok) return;
-    document.getElementById("chats").innerHTML = await answer.text();
+    const answer = await fetch(`${base}/chats?${new URLSearchParams({ chat: chat.dataset.chat, q: search })}`).catch(() => null);
+    if (!answer?.ok) return;
+    fill(document.getElementById("chats"), await answer.text());
     const title = document.querySelector("#chats [aria-current]")?.dataset.title;
     if (!title) return;
     document.getElementById("title").textContent = title;
