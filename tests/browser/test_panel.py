@@ -178,6 +178,22 @@ async def test_pages_without_anything_are_fit_for_everybody(tmp_path: Path) -> N
     assert faults == []
 
 
+async def test_all_of_the_menu_and_the_newest_day_are_seen_first(tmp_path: Path) -> None:
+    faults: list[str] = []
+    async with busy(tmp_path) as world:
+        async with looking(world, ADMIN, faults, viewport={"width": 1280, "height": 900}) as page:
+            await page.goto("/now")
+            assert await page.eval_on_selector(".menu", "each => each.scrollHeight <= each.clientHeight")
+        async with looking(world, ADMIN, faults, **PHONE) as page:
+            await page.goto("/usage")
+            of_chart = (
+                "each => each.lastElementChild.getBoundingClientRect().right - each.getBoundingClientRect().right"
+            )
+            assert await page.eval_on_selector(".chart-wrap", "each => each.scrollWidth > each.clientWidth")
+            assert await page.eval_on_selector(".chart-wrap", of_chart) <= 1
+    assert faults == []
+
+
 async def test_every_page_is_fit_for_everybody(tmp_path: Path) -> None:
     """All that the menu leads to, a thread, and why a turn went as it did; in all languages and colours."""
     faults: list[str] = []
