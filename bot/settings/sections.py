@@ -168,6 +168,10 @@ def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
 # The other sections.
 
 
+_SERVER = re.compile(r"(?:[^:/]*(?::[^@]*)?@)?(?:\[[^/?]+\]|[^/:?@]*)(?::[0-9]+)?(?:[/?].*)?", re.DOTALL)
+"""What follows postgresql://, as SQLAlchemy reads it: the first @ ends the password."""
+
+
 class DatabaseSettings(Section):
     """The database. url: PostgreSQL's; without one the database is an SQLite file in data_dir."""
 
@@ -176,9 +180,13 @@ class DatabaseSettings(Section):
     @field_validator("url")
     @classmethod
     def _is_postgresql(cls, value: SecretStr | None) -> SecretStr | None:
-        schemes = ("postgresql", "postgres")
-        if value is not None and value.get_secret_value().partition("://")[0] not in schemes:
+        if value is None:
+            return None
+        scheme, _, server = value.get_secret_value().partition("://")
+        if scheme not in ("postgresql", "postgres"):
             raise ValueError("should be postgresql://user:password@host/database; for SQLite leave it out")
+        if not _SERVER.fullmatch(server):
+            raise ValueError("has no valid host and port after the password; there, write @ as %40 and % as %25")
         return value
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from sqlalchemy.engine import make_url
 
 from bot.settings import Settings, load
 from bot.settings.load import data_dir_of
@@ -144,3 +145,18 @@ def test_the_database_url_is_sqlalchemys(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, CHANNELS + "database: {url: 'postgres://u:p@h/d'}\n")
     assert settings.database_url == "postgresql+psycopg://u:p@h/d"
     assert "for SQLite leave it out" in found(tmp_path, CHANNELS + "database: {url: mysql://h/d}\n")["database.url"]
+
+
+@pytest.mark.parametrize("url", ["u:canary/d", "u:p@canary@h/d", "u:p@h:canary/d", "h:/d"])
+def test_no_part_of_a_password_is_taken_for_the_database_server(tmp_path: Path, url: str) -> None:
+    said = found(tmp_path, CHANNELS + f"database: {{url: 'postgresql://{url}'}}\n")["database.url"]
+    assert "write @ as %40" in said
+    assert "canary" not in said
+
+
+@pytest.mark.parametrize(
+    "url", ["", "/d", "h", "u@h/d", "u@tenant:p/q?#:r@h:5432/d", "u:p%40q@[::1]:5432/d?a=b@c", "h,i:5432/d"]
+)
+def test_a_database_url_that_sqlalchemy_can_read_is_accepted(tmp_path: Path, url: str) -> None:
+    settings = settings_of(tmp_path, CHANNELS + f"database: {{url: 'postgresql://{url}'}}\n")
+    assert "@" not in (make_url(settings.database_url).host or "")
