@@ -91,8 +91,10 @@ def _message(details: ErrorDetails) -> str:
     else:
         message = _WORDS.get(kind) or details["msg"].replace("Input should be", "should be")
     given = details["input"]
-    # A platform's own validator might repeat its input.
-    return message.replace(given, "...") if isinstance(given, str) and len(given) > 3 else message
+    if not isinstance(given, str) or len(given) <= 3:
+        return message
+    # A platform's own validator might repeat its input. A part of another word is the message's own.
+    return re.sub(rf"(?<![\w/]){re.escape(given)}(?![\w/])", "...", message)
 
 
 def _nearest_word(details: ErrorDetails) -> str:

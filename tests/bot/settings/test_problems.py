@@ -125,6 +125,8 @@ def test_workers_find_memories_in_the_database(tmp_path: Path) -> None:
             "has no effect without supports_thinking: true",
         ),
         ("access: yes", "access", "should be a mapping"),
+        ("timezone: Berlin", "timezone", "use a name such as Europe/Berlin"),
+        ("http: {hooks: {ci: {chat: 'telegram:1', secret: short}}}", "http.hooks.ci.secret", "is shorter than 16"),
         ("data_dir: ''", "data_dir", "is empty"),
         ("data_dir: ${HOME", "data_dir", "has a ${ that is not of the form"),
         ("agents: {}", "agents", "unknown key"),
