@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from channels.adapter import Keyboard, keyboard
 from channels.base import Part
+from channels.text.blocks import CodeBlock, Heading, ListBlock, ListItem, Paragraph, Quote, Table, plain
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
+from channels.text.parse import parse
 from channels.text.sanitize import one_line, seen_line, seen_lines
 from channels.text.split import shortened
 
 if TYPE_CHECKING:
     from channels.message import Address, OutboundFile, OutboundMessage
+    from channels.text.blocks import Block
 
 PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
@@ -35,6 +38,7 @@ TEXT, STATUS = "text", "status"
 NOTHING = "\u200b"
 """Content of an empty streaming element, which must not be empty."""
 _SUMMARY_CHARACTERS = 80
+_SUMMARY_SOURCE = 1000
 _MENTION = re.compile(r"<(?=/?at\b)", re.IGNORECASE)
 # Faster than the default of one character in 70 ms, so that the text does not lag behind the answer.
 _STREAMING = {
@@ -184,8 +188,24 @@ def text(part: FeishuPart) -> str:
 
 
 def summary(part: FeishuPart) -> str:
-    """The line shown for the answer in the list of chats."""
-    return shortened(one_line(html.unescape(part.text or part.status)).lstrip("#> "), _SUMMARY_CHARACTERS)
+    """The line shown for the answer in the list of chats and in notifications, which show Markdown literally."""
+    beginning = parse((part.text or part.status)[:_SUMMARY_SOURCE], growing=True)
+    return shortened(one_line(" ".join(map(_words, beginning))), _SUMMARY_CHARACTERS)
+
+
+def _words(block: Block | ListItem) -> str:
+    match block:
+        case Heading(_, inlines) | Paragraph(inlines):
+            return plain(inlines)
+        case CodeBlock(_, text):
+            return text
+        case Quote(blocks) | ListItem(blocks):
+            return " ".join(map(_words, blocks))
+        case ListBlock(items):
+            return " · ".join(map(_words, items))
+        case Table(header):
+            return " · ".join(map(plain, header))
+    return ""
 
 
 def _with_the_rest(part: FeishuPart) -> str:

@@ -138,7 +138,13 @@ def test_buttons_without_words_have_something_above_them() -> None:
 
 
 def test_the_list_of_chats_shows_the_beginning() -> None:
-    assert outbound.summary(only("# Title\n\n5 < 6")) == "Title 5 < 6"
+    assert (
+        outbound.summary(only("# Title\n\n5 < 6 and **bold** `2*3` [x](https://a.b)")) == "Title 5 < 6 and bold 2*3 x"
+    )
+    assert (
+        outbound.summary(only("> - *a*\n> - b\n\n| c | d |\n|---|---|\n| e | f |\n\n```py\n1 * 2\n```"))
+        == "a · b c · d 1 * 2"
+    )
     assert len(outbound.summary(only("word " * 100))) <= 80
 
 
