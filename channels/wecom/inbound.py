@@ -84,7 +84,7 @@ class Reader:
                 received_at=now,
                 address=self._address(raw),
                 platform_message_id=frames.message_id(raw.msgid, callback.req_id),
-                sender=_sender(raw),
+                sender=replace(_sender(raw), locale="zh"),  # the card's language, see WecomChannel.describe
                 text=data.removeprefix(SAYS),
                 mention=True,
             )

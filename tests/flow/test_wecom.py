@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from bot.texts.en import EN
+from bot.texts.zh import ZH
 from tests.flow.wecom_world import ASKED, BEGUN, WHOLE, WecomWorld
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.wecom import client as wecom_client
@@ -145,6 +146,16 @@ async def test_a_quick_answer_to_a_message_that_waited_is_its_answer_and_no_push
     await gateway.model.release("half")
     answer = await wecom.wait_finished(alice, "a quick one")
     assert (answer.kind, answer.answers) == ("stream", waiting.msgid)
+
+
+async def test_a_button_of_the_welcome_is_answered_in_its_language(gateway: WecomWorld, alice: Person) -> None:
+    wecom = gateway.wecom
+    await wecom.says("hello", alice)
+    await wecom.wait_finished(alice, "hello")  # by the first answer the account has its description
+    await wecom.enters(alice)
+    await wecom.wait_for_message(alice, lambda message: ZH.about["button_start"] in message.labels)
+    await wecom.presses(ZH.about["button_start"], alice)
+    await wecom.wait_finished(alice, ZH.started.partition("\n")[0])
 
 
 async def test_a_duplicate_is_answered_once(gateway: WecomWorld, alice: Person) -> None:
