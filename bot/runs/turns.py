@@ -167,11 +167,11 @@ class Turn:
 
     @property
     def quoted_files(self) -> tuple[Message, ...]:
-        """Its messages that reply to files that it is about, in a turn that calls a skill or a research by a slash."""
-        if parse(self.text) is None:
-            return ()
-        replies = (part.message for part in self.parts if part.message.reply_to is not None)
-        return tuple(message for message in replies if message.reply_to is not None and message.reply_to.attachments)
+        """Its messages that reply to files: those of people, and the bot's own if it calls a skill or a research by a
+        slash."""
+        called = parse(self.text) is not None
+        replies = ((part.message, part.message.reply_to) for part in self.parts)
+        return tuple(m for m, reply in replies if reply and reply.attachments and (called or not reply.from_bot))
 
     def not_taken(self) -> OutboundMessage | None:
         """The notice about refused files, None without any."""

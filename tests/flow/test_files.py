@@ -113,6 +113,27 @@ async def test_a_caption_with_a_mention_speaks_to_the_bot_in_a_group(gateway: Wo
     assert [path.read_bytes() for path in uploads(gateway, f"telegram:{TEAM.id}")] == [b"b"]
 
 
+async def test_a_question_that_replies_to_a_file_is_about_that_file(gateway: World, person: Person) -> None:
+    sent = await gateway.telegram.group_says("only between us", user=person, file=REPORT)
+    asker = Person(person.id + 1_000_000, "Asker")
+    question = f"what is in the file of {person.id}?"
+    await gateway.telegram.group_says(f"@antler_bot {question}", user=asker, reply_to=sent.message_id)
+    await gateway.telegram.wait_for_text(TEAM, question)
+    request = next(r for r in await gateway.model.completions() if question in r.last_user_text)
+    assert "[file report.txt (" in request.last_user_text
+
+
+async def test_a_reply_to_a_file_of_the_bot_does_not_fetch_it(gateway: World, person: Person) -> None:
+    await gateway.telegram.user_says("first", user=person)
+    answer = await gateway.telegram.wait_for_text(person, "You said: first")
+    document = {"file_id": "bots-own", "file_unique_id": "bots-own", "file_name": "chart.csv"}
+    reply = {"reply_to_message": {**answer.data, "document": document}}
+    await gateway.telegram.user_says("and the next year?", user=person, extra=reply)
+    await gateway.telegram.wait_for_text(person, "and the next year?")
+    await gateway.telegram.wait_idle(person)
+    assert not any("chart.csv" in message.text for message in await gateway.telegram.bot_messages(person))
+
+
 async def test_a_paste_that_telegram_cut_is_one_turn(gateway: World, person: Person) -> None:
     words = " ".join(f"word{number}" for number in range(1000))
     first, rest = words[:4096], words[4096:]
