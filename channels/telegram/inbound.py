@@ -202,7 +202,7 @@ class Reader:
             author = _sender(replied)
             return Quote(
                 message_id=str(replied.message_id),
-                text=storable(part or replied.text or replied.caption or ""),
+                text=storable(part or replied.text or replied.caption or described(replied)),
                 author=author.display_name if author is not None else "",
                 from_bot=author is not None and author.id == str(self.me.id),
                 attachments=read_attachments(replied),
