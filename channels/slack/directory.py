@@ -1,11 +1,13 @@
-"""An account's caches of people, channels and messages, all of them bounded.
+"""An account's caches of people, channels, files and messages, all of them bounded.
 
-Events contain ids instead of people's names and channel titles: those are looked up once, with a short time limit.
+Events contain ids instead of people's names, channel titles and Slack Connect files: those are looked up once, with a
+short time limit.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from cachetools import LRUCache
 from channels.errors import ChannelError, ChatGone, NotAllowed, Permanent
 from channels.slack.inbound import Known, is_dm
 from channels.slack.reading import Person, mentioned
-from channels.slack.schema import RawContent, is_timestamp, order
+from channels.slack.schema import RawContent, RawFile, is_timestamp, order
 
 if TYPE_CHECKING:
     import logging
@@ -33,7 +35,7 @@ _LOOKUPS = 20
 
 
 class Directory:
-    """Names and titles of one account. me: the bot's user id.
+    """Names, titles and Slack Connect files of one account. me: the bot's user id.
 
     What Slack refuses to reveal is shown as its id and not looked up again (for a while, if a permission is missing).
     """
@@ -45,26 +47,29 @@ class Directory:
         self._missing = missing
         self._people: LRUCache[str, Person] = LRUCache(_NAMES)
         self._titles: LRUCache[str, str] = LRUCache(_NAMES)
+        self._files: LRUCache[str, RawFile] = LRUCache(_NAMES)
 
     @property
     def known(self) -> Known:
-        return Known(self._people, self._titles)
+        return Known(self._people, self._titles, self._files)
 
     async def learn(self, payloads: Iterable[Mapping[str, Any]], typed_in: Iterable[str] = ()) -> set[str]:
-        """Look up the people and channels named in these payloads, as far as time allows. Never raises.
+        """Look up the people, channels and files named in these payloads, as far as time allows. Never raises.
 
         typed_in: chats in which slash commands were given; returns those that are closed to the bot.
         """
         closed: set[str] = set()
         users: set[str] = set()
         channels: set[str] = set()
+        files: set[str] = set()
         for payload in payloads:
-            _collect(payload, users, channels)
+            _collect(payload, users, channels, files)
         users.discard(self._me)
         lookups: list[tuple[Callable[[str], Coroutine[Any, Any, None]], str]] = []
         lookups += [(partial(self._look_in, closed), chat) for chat in typed_in]
         lookups += [(self._person, user) for user in sorted(users - self._people.keys())]
         lookups += [(self._title, channel) for channel in sorted(channels - self._titles.keys())]
+        lookups += [(self._file, file) for file in sorted(files - self._files.keys())]
         if not lookups:
             return closed
         tasks = [asyncio.ensure_future(look_up(key)) for look_up, key in lookups[:_LOOKUPS]]
@@ -96,6 +101,12 @@ class Directory:
                 self._titles[channel] = name
             case {}:
                 self._titles[channel] = ""
+
+    async def _file(self, file: str) -> None:
+        match await self._ask("files of other organisations", "files.info", {"file": file}):
+            case {"file": dict(found)}:
+                with contextlib.suppress(ValueError):
+                    self._files[file] = RawFile.model_validate(found)
 
     async def _ask(self, asked: str, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Call the method; {} if Slack refuses permanently, None if the call may be repeated later."""
@@ -154,7 +165,7 @@ class Sightings:
         return self._fresh.pop((address.chat, address.topic), None)
 
 
-def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str]) -> None:
+def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str], files: set[str]) -> None:
     """Add the ids in an envelope's payload, or in a message of the history (with its channel)."""
     event = payload.get("event", payload)
     if not isinstance(event, dict):
@@ -163,6 +174,7 @@ def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str]) ->
         if isinstance(message, dict) and "bot_id" not in message:
             users |= {user for user in map(message.get, ("user", "inviter", "user_id")) if isinstance(user, str)}
             users |= _mentioned(message)
+            files |= _untold(message)
     channel = event.get("channel")
     if isinstance(channel, str) and channel and not is_dm(channel):
         channels.add(channel)
@@ -176,6 +188,17 @@ def _mentioned(message: Mapping[str, Any]) -> set[str]:
         blocks=tuple(block for block in blocks if isinstance(block, dict)) if isinstance(blocks, list) else (),
     )
     return {user for user in mentioned(readable) if user.isalnum()}
+
+
+def _untold(message: Mapping[str, Any]) -> set[str]:
+    """The ids of Slack Connect files, which the message does not describe."""
+    files = message.get("files")
+    found: set[str] = set()
+    for file in files if isinstance(files, list) else ():
+        match file:
+            case {"id": str(file_id), "file_access": "check_file_info"}:
+                found.add(file_id)
+    return found
 
 
 def _read_person(answer: Mapping[str, Any], user: str) -> Person:

@@ -5,7 +5,7 @@ Sources: Events API "message", "app_mention", "member_joined_channel"; "Handling
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,7 @@ from channels.slack.schema import (
     RawChange,
     RawCommand,
     RawContent,
+    RawFile,
     RawInteraction,
     RawMembership,
     RawMessage,
@@ -45,10 +46,11 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Results of lookups: people by user id, titles by channel id."""
+    """Results of lookups: people by user id, titles by channel id, Slack Connect files by id."""
 
     people: Mapping[str, Person]
     titles: Mapping[str, str]
+    files: Mapping[str, RawFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class Reader:
         *,
         named: bool = False,
     ) -> Message | None:
+        raw = raw.model_copy(update={"files": tuple(known.files.get(file.id, file) for file in raw.files)})
         said = self._spoken(raw, known)
         named = named or said.named
         attachments = read_attachments(raw)

@@ -285,9 +285,28 @@ async def received(bench: Bench, spec: FileSpec) -> Attachment:
 async def test_a_file_of_a_person_is_fetched(bench: Bench, access: Any) -> None:
     spec = FileSpec("notes.txt", "text/plain", b"the cat sat", access=access)
     attachment, sink = await received(bench, spec), Bytes()
+    assert (attachment.name, attachment.mime_type, attachment.size) == ("notes.txt", "text/plain", 11)
     await bench.channel.fetch(attachment, sink)
     assert sink.content == b"the cat sat"
     assert "xoxb" not in attachment.ref
+
+
+async def test_a_file_of_which_nothing_is_told_is_fetched_without_a_name(bench: Bench) -> None:
+    await bench.slack.fail("files.info", faults.error("internal_error"))
+    spec = FileSpec("notes.txt", "text/plain", b"the cat sat", access="check_file_info")
+    attachment, sink = await received(bench, spec), Bytes()
+    assert attachment.name is None
+    await bench.channel.fetch(attachment, sink)
+    assert sink.content == b"the cat sat"
+
+
+async def test_a_picture_and_a_voice_clip_of_another_organisation_are_known_as_such(bench: Bench) -> None:
+    async with bench.running():
+        picture = FileSpec("a.png", "image/png", b"x", access="check_file_info")
+        clip = FileSpec("v.m4a", "audio/mp4", b"x", access="check_file_info", subtype="slack_audio")
+        await bench.slack.user_says("look", files=[picture, clip])
+        files = (await bench.gateway.message()).attachments
+    assert [(file.kind, file.name) for file in files] == [("image", "a.png"), ("voice", "v.m4a")]
 
 
 async def test_the_login_page_is_not_taken_for_the_file(bench: Bench) -> None:
