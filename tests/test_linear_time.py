@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_core.messages import AIMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
 
 from bot.redaction import Redactor
 from channels.console import channel as console
@@ -330,6 +332,12 @@ def _outbound(text: str) -> OutboundMessage:
     return OutboundMessage(text=f"{next(_NEW)}\n\n{text}", final=True)
 
 
+def _called(text: str) -> None:
+    """A part of a call, as a model streams it, and the whole call."""
+    for arguments in (text, f'{{"command": {text}'):
+        AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(name="bash", args=arguments, id="1", index=0)])
+
+
 def _streamed(text: str) -> None:
     stream = VisibleStream()
     for place in range(0, len(text), 500):
@@ -355,6 +363,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "plain text": plain_text,
     "server's text": harmless,
     "prompt": as_data,
+    "a call's arguments": _called,
     "frames": lambda text: (neutral(text), visible(text)),
     "streamed": _streamed,
     "memory's secrets": without_secrets,

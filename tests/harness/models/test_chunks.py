@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.utils.json import parse_partial_json
 
-from harness.models.chat_openai import Events, joined
+from harness.models.chat_openai import Events, joined, partial_json
 from tests.tables import table
 
 
@@ -100,3 +101,34 @@ def test_no_text_is_lost_or_moved(pieces: list[str | None]) -> None:
     chunks = list(joined([other if piece is None else text(piece) for piece in pieces]))
     told = "".join("|" if chunk == other else chunk["choices"][0]["delta"]["content"] for chunk in chunks)
     assert told == "".join("|" if piece is None else piece for piece in pieces)
+
+
+ARGUMENTS = (
+    '{"command": "ls -la", "n": [1, 2.5, {"k": null}], "t": true}',
+    '{"a": "x\\n\\"y\\\\", "b": "\\u00e4"}',
+    '{"path": "/a", "content": "line\nline"}',
+    '{"a": 1}</tool_call>',
+)
+
+
+def parsed(parse: Any, arguments: str) -> Any:
+    try:
+        return parse(arguments)
+    except ValueError:
+        return None
+
+
+@given(
+    whole=st.sampled_from(ARGUMENTS),
+    begin=st.integers(0, 60),
+    end=st.integers(0, 60),
+    more=st.text('{}[]":,\\a1\n', max_size=3),
+)
+def test_incomplete_arguments_are_read_as_langchain_reads_them(whole: str, begin: int, end: int, more: str) -> None:
+    for arguments in (whole[:end], whole[begin:end], whole[:end] + more, whole[:begin] + more + whole[begin:end]):
+        assert parsed(partial_json, arguments) == parsed(parse_partial_json, arguments), arguments
+
+
+def test_a_long_text_that_ends_too_early_is_kept() -> None:
+    text = "some text \\n" * 20_000
+    assert partial_json(f'{{"path": "a", "content": "{text}') == {"path": "a", "content": text.replace("\\n", "\n")}
