@@ -143,7 +143,8 @@ class Reader:
         *,
         named: bool = False,
     ) -> Message | None:
-        raw = raw.model_copy(update={"files": tuple(known.files.get(file.id, file) for file in raw.files)})
+        if raw.files:
+            raw = raw.model_copy(update={"files": tuple(known.files.get(file.id, file) for file in raw.files)})
         said = self._spoken(raw, known)
         named = named or said.named
         attachments = read_attachments(raw)

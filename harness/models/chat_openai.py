@@ -42,9 +42,6 @@ DRAIN_SECONDS = 0.1
 TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
 """Keys of a delta that contain text."""
 MOST_LEFT_OUT = 100
-"""Characters at the end of incomplete arguments that are left out: the beginning of a key, or of a number."""
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]]', re.DOTALL)
-MOST_LEFT_OUT = 100
 """Characters at the end of incomplete arguments that may be left out: the beginning of a key or of a number."""
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]]', re.DOTALL)
 

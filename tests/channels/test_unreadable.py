@@ -71,7 +71,7 @@ def some(platform: str, part: str, data: st.DataObject) -> tuple[dict[str, Any],
 def test_slack(data: st.DataObject) -> None:
     case, payload = some("slack", "payload", data)
     people: set[str] = set()
-    directory._collect(payload, people, set())
+    directory._collect(payload, people, set(), set())
     event = SLACK.read(case["kind"], payload, KNOWN, NOW)
     check(event)
     assert type(SLACK.read(case["kind"], payload, KNOWN, NOW)) is type(event)
