@@ -21,6 +21,7 @@ from bot.store import workers
 from bot.store.schema import STEPS
 from bot.store.sql import to_json
 from bot.store.worker_runs import STALLED_SECONDS
+from channels.supervision import within
 from harness.mcp.pool import ServerFacts  # noqa: TC001 (pydantic reads it)
 from harness.models.health import ModelState  # noqa: TC001
 
@@ -153,8 +154,7 @@ class Workers:
                     rows = [row for row in await self._store.read(workers.present) if row.id in asked]
                     if not any(row.heard < asked[row.id] and (row.silence or 0.0) < SILENT_SECONDS for row in rows):
                         break
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(word.wait(), LOOK_SECONDS)
+                    await within(LOOK_SECONDS, word.wait())
         return tuple(_outcome(row, asked[row.id]) for row in rows if row.silence is not None)
 
 

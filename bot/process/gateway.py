@@ -30,6 +30,7 @@ from bot.store.identity import OWN_ACCOUNTS, users_folder
 from bot.store.retrying import every
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
+from channels.supervision import within
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -243,14 +244,12 @@ class Gateway:
     async def _open_http(self) -> None:
         """Serve HTTP when the first account is connected, or soon: recovery from the last process may take long, and
         health checks are to be answered even then."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
+        await within(WARM_UP_AFTER, self._connected.wait())
         self._http.open()
 
     async def _warm_up(self) -> None:
         """Import and build the agent while channels run; runs that arrive earlier wait for it."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
+        await within(WARM_UP_AFTER, self._connected.wait())
         why = await self._parts.agent.build()
         if why is not None:
             self._fail(why)
@@ -330,8 +329,7 @@ class Gateway:
         self._serving = False
         began = self._clock.monotonic()
         parts.runs.suspend()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._parts.conversation_tasks.drain(), grace / 2)
+        await within(grace / 2, self._parts.conversation_tasks.drain())
         await self._tasks.cancel()
         left = grace - CLOSING_SECONDS - (self._clock.monotonic() - began)
         await parts.delivery.close(max(0.1, left))

@@ -8,7 +8,6 @@ import os
 import resource
 import signal
 import socket
-from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ from bot.store.sql import libpq_url
 from bot.tasks import Tasks
 from bot.workers.dispatch import MISSING, DeadWorkers
 from bot.workers.jobs import Jobs, StoreSteering
+from channels.supervision import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,8 +166,7 @@ async def _join(settings: Settings, clock: SystemClock, queue: Queue, stopped: a
             )
         except (StoreUnavailable, psycopg.Error) as error:
             log.warning("waiting for the database: %s", error)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), AGAIN_SECONDS)
+            await within(AGAIN_SECONDS, stopped.wait())
     return None
 
 

@@ -18,6 +18,7 @@ from psycopg import errors
 
 from bot.store import sql, writer
 from bot.store.errors import Fenced, SessionsNotKept, StoreBusy, StoreUnavailable
+from channels.supervision import within
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -318,8 +319,7 @@ class Lead:
         loop, said = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._socket, said.set)
         try:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(said.wait(), seconds)
+            await within(seconds, said.wait())
         finally:
             loop.remove_reader(self._socket)
 

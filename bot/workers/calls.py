@@ -7,10 +7,8 @@ it, but ends it. None of the methods stores anything that a second attempt by an
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -20,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from bot.store import worker_runs
 from bot.store.sql import to_json
 from bot.store.worker_runs import OrderState
+from channels.supervision import within
 from harness.context import Titled
 from harness.errors import HarnessError, ModelFailure
 from harness.events import FailureKind, Usage
@@ -166,8 +165,7 @@ class Calls:
                     await self._let_go(call_id)
                     withdrawn = True
                     continue
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(word.wait(), LOOK_SECONDS)
+                await within(LOOK_SECONDS, word.wait())
         if answer is not None:
             return _read(answer)
         if withdrawn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from bot.store.workers import ANSWERS
 from bot.workers.calls import Calls
 from bot.workers.harness import WorkersHarness
 from bot.workers.listening import Listener
+from channels.supervision import within
 from harness.errors import SetupError
 from harness.events import (
     ApprovalRequested,
@@ -185,8 +186,7 @@ class Dispatch:
                     part, begun = (told.number, []) if told.whole else (part, events)
                 if found is None or found.state is not OrderState.OPEN:
                     break
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(word.wait(), LOOK_SECONDS)
+                await within(LOOK_SECONDS, word.wait())
         if not isinstance(last, LAST):
             detail = "its worker was stopped by another process"
             yield Failed(run_id=ctx.run_id, seq=seq, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
@@ -213,8 +213,7 @@ class Dispatch:
                 if left <= 0 and await self._store.write(partial(worker_runs.take_away, run_id=run_id)):
                     log.warning("run %s was taken from a worker that did not stop it", run_id)
                     return await clock.sleep(2 * AT_ONCE_SECONDS)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(word.wait(), left if left > 0 else AGAIN_SECONDS)
+                await within(left if left > 0 else AGAIN_SECONDS, word.wait())
 
     async def close(self) -> None:
         """Stop waiting for workers."""

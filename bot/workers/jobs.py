@@ -16,6 +16,7 @@ from bot.store.sql import to_json
 from bot.store.worker_runs import OrderState
 from bot.workers.calls import answered
 from bot.workers.dispatch import EVENTS
+from channels.supervision import within
 from harness.events import (
     Failed,
     FailureKind,
@@ -242,8 +243,7 @@ class Outlet:
         while True:
             await self._some.wait()
             self._some.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), collected_for(self._writes))
+            await within(collected_for(self._writes), self._over.wait())
             if self._over.is_set():
                 return
             self._writes += 1

@@ -25,6 +25,7 @@ from slack_sdk.socket_mode.aiohttp import SocketModeClient
 
 from channels.errors import Temporary
 from channels.slack.inbound import Kind
+from channels.supervision import within
 
 if TYPE_CHECKING:
     import logging
@@ -179,8 +180,7 @@ class Socket(AsyncBaseSocketModeHandler):
             if client.last_ping_pong_time not in (pong, None):
                 pong = client.last_ping_pong_time
                 self._on_sign()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(client.over.wait(), WATCH_SECONDS)
+            await within(WATCH_SECONDS, client.over.wait())
         self.announced = client.announced
         broken = client.current_session
         if self.announced:
@@ -194,9 +194,7 @@ class Socket(AsyncBaseSocketModeHandler):
         if client.closed:
             return
         try:
-            with contextlib.suppress(TimeoutError):
-                # asyncio.timeout does not raise TimeoutError in a task that was cancelled before (Python 3.11.2).
-                await asyncio.wait_for(self._rests(), ACK_SECONDS)
+            await within(ACK_SECONDS, self._rests())
             client.closed, client.auto_reconnect_enabled = True, False
             tasks = [
                 task
@@ -207,8 +205,8 @@ class Socket(AsyncBaseSocketModeHandler):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             if client.current_session is not None:
-                with contextlib.suppress(TimeoutError, OSError, aiohttp.ClientError, RuntimeError):
-                    await asyncio.wait_for(client.current_session.close(), CLOSE_SECONDS)
+                with contextlib.suppress(OSError, aiohttp.ClientError, RuntimeError):
+                    await within(CLOSE_SECONDS, client.current_session.close())
         finally:
             # Even if closing is cancelled, as at the end of a process: nothing else can close this session.
             client.closed = True

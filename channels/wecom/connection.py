@@ -7,7 +7,6 @@ may be that late ack and not the awaited one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from websockets.protocol import State
 
 from channels.errors import ChannelError, OutcomeUnknown, Temporary
 from channels.network import http_session, tls_context, usable_proxy
+from channels.supervision import within
 from channels.wecom import frames
 from channels.wecom.failures import Kicked, NotSubscribed, failure, refused_subscription
 from channels.wecom.frames import Ack, Callback
@@ -293,9 +293,7 @@ class Connection:
                 return
 
     async def _close(self) -> None:
-        # Not asyncio.timeout, which ends as a cancellation in a task that was cancelled (Python 3.11.2).
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._socket.close(), self._timing.close)
+        await within(self._timing.close, self._socket.close())
         self._socket.transport.abort()
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from channels.adapter import commit
 from channels.errors import NotCommitted
+from channels.supervision import within
 from channels.wecom.inbound import Reader
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ class Receiver:
         if not self._waiting:
             return
         try:
-            await asyncio.wait_for(commit(list(self._waiting), self._ports, self._health), LAST_SECONDS)
+            if not await within(LAST_SECONDS, commit(list(self._waiting), self._ports, self._health)):
+                raise TimeoutError
         except (NotCommitted, TimeoutError):
             self._ports.log.exception("%s: %d messages lost", self._account, len(self._waiting))
         self._waiting.clear()

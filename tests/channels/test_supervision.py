@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ import pytest
 
 from channels.base import ConnectionState, Health
 from channels.errors import ChannelError, Fatal, RateLimited, Temporary
-from channels.supervision import Backoff, Supervisor
+from channels.supervision import Backoff, Supervisor, within
 from tests.clock import VirtualClock
 
 LOG = logging.getLogger("channels.test")
@@ -129,3 +130,42 @@ async def test_a_mistake_of_ours_is_not_repeated(bench: Bench) -> None:
 
     with pytest.raises(ZeroDivisionError):
         await bench.supervisor.keep(step)
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_no_cancellation_is_lost_as_what_is_waited_for_ends(turns: int) -> None:
+    event, began = asyncio.Event(), asyncio.Event()
+
+    async def waiting() -> None:
+        began.set()
+        await within(10, event.wait())
+
+    task = asyncio.create_task(waiting())
+    await began.wait()
+    await asyncio.sleep(0)
+    event.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    cancelled = task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled() == cancelled
+
+
+async def test_a_limited_wait_ends_in_time_and_leaves_nothing_running() -> None:
+    ended = asyncio.Event()
+
+    async def part() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    assert not await within(0.01, part())
+    assert ended.is_set()
+    assert await within(10, ended.wait())
+    with pytest.raises(ZeroDivisionError):
+        await within(10, _fails())
+
+
+async def _fails() -> None:
+    raise ZeroDivisionError

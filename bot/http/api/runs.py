@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bot.http.api.content import Said, entry_of, invalid
-from bot.http.api.threads import ACCOUNT, LOOK_SECONDS, within
+from bot.http.api.threads import ACCOUNT, LOOK_SECONDS
 from bot.http.errors import HttpProblem, not_found
 from bot.store import conversations, programs, prompts, run_events, runs, usage
 from bot.store.prompts import Decided
@@ -18,6 +18,7 @@ from bot.store.rows import InboxState, RunState, StopReason
 from bot.texts import DEFAULT, texts_for
 from channels.http.channel import posted_id
 from channels.message import TurnOptions
+from channels.supervision import within
 from harness.events import FailureKind
 from harness.files.spool import FOLDER as SPOOL
 from harness.files.spool import Spool, SpoolSettings
@@ -222,7 +223,7 @@ class Runs:
                     return await self.load(found.run_id)
                 if found.state in (InboxState.DONE, InboxState.DEAD):
                     raise _refused(found)
-                await within(changed, LOOK_SECONDS)
+                await within(LOOK_SECONDS, changed.wait())
 
     # Reading.
 
@@ -299,7 +300,7 @@ class Runs:
                 row = await self.load(row.run_id)
                 if row.state.ended or await self.waits(row):
                     return row
-                await within(changed, LOOK_AGAIN_SECONDS)
+                await within(LOOK_AGAIN_SECONDS, changed.wait())
 
     async def waits(self, row: RunRow) -> list[ApprovalRow]:
         """The approvals for which it waits."""

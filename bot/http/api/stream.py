@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bot.http.api.runs import LOOK_AGAIN_SECONDS, file_json
 from bot.http.api.telling import CALLS, ToldMessages, chunk, removed
-from bot.http.api.threads import values_of, within
+from bot.http.api.threads import values_of
 from bot.store.rows import RunState
+from channels.supervision import within
 from harness.events import (
     RUN_EVENT,
     ApprovalRequested,
@@ -157,7 +158,7 @@ class RunReader:
                 row = await self._runs.load(self._row.run_id)
                 if row.state.ended or self._runs.following.of(row.run_id) is not None:
                     return self._runs.following.of(row.run_id)
-                await within(changed, LOOK_AGAIN_SECONDS)
+                await within(LOOK_AGAIN_SECONDS, changed.wait())
 
     # While it runs.
 

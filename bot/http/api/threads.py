@@ -5,9 +5,7 @@ Another person's thread is not found, since its conversation has another key.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +18,7 @@ from bot.store.identity import chat_of
 from bot.store.programs import ProgramThread
 from bot.store.retrying import every
 from bot.store.rows import RunState
+from channels.supervision import within
 from harness.errors import ThreadTooLarge, UnfitChange
 from harness.events import RUN_EVENT, Question
 
@@ -222,7 +221,7 @@ class Threads:
                 if result := await self._parts.manager.in_order(thread.key, attempt, HttpProblem):
                     return result[0]
                 # A message is about to become a run, or a run has ended and its conversation has not been notified yet.
-                await within(changed, LOOK_SECONDS)
+                await within(LOOK_SECONDS, changed.wait())
 
     # Its end.
 
@@ -330,9 +329,3 @@ def _calls(view: ThreadView) -> bool:
     """Whether the model has called tools whose results are still missing."""
     asked = [call["id"] for message in view.messages if message["type"] == "ai" for call in message["tool_calls"]]
     return bool(asked) and asked[-1] not in [each.get("tool_call_id") for each in view.messages]
-
-
-async def within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most that many seconds."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
