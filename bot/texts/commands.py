@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from channels.message import OutboundMessage
 
 _SIGN = "\u2063"
-_MARKED = re.compile(f"/{_SIGN}([a-z][a-z0-9_-]*)")
-_SKILL = "name"
-"""Placeholder of a skill's name, which is a command as well."""
+_MARKED = re.compile(rf"/{_SIGN}([^\W\d][\w-]*)")
+_SKILLS = ("name", "NAME", "名称")
+"""Placeholders of a skill's name, which is a command as well."""
 
 
 def command(name: str) -> str:
@@ -29,7 +29,7 @@ def command(name: str) -> str:
 
 def marked(texts: Texts) -> Texts:
     """The same catalogue with a mark in every command."""
-    names = "|".join((*texts.command_menu, *texts.admin_menu, _SKILL))
+    names = "|".join((*texts.command_menu, *texts.admin_menu, *_SKILLS))
     found = re.compile(rf"(?<![\w/])/(?=(?:{names})\b|\{{command\}})")
 
     def mark(value: Any) -> Any:

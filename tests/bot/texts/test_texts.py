@@ -89,6 +89,12 @@ def test_a_marked_command_is_written_as_the_channel_writes_it() -> None:
     assert shown.status == "see @bot stop"
 
 
+@table(("language", "form"), [("en", "; @bot /NAME REQUEST uses"), ("zh", "；@bot /名称 请求 立即")])
+def test_how_a_skill_is_called_is_written_as_the_channel_writes_it(language: str, form: str) -> None:
+    said = OutboundMessage(text=texts_for(language).command_menu["skills"])
+    assert form in written(said, lambda name: f"@bot /{name}").text
+
+
 def test_menu_descriptions_are_what_platforms_take() -> None:
     for texts in LANGUAGES.values():
         for name, description in (*texts.command_menu.items(), *texts.admin_menu.items()):
