@@ -103,6 +103,17 @@ async def test_names_that_may_not_be_asked_for_are_told_once_and_known_an_hour_a
     assert caplog.text.count("add the scope groups:read") == 1
 
 
+async def test_a_group_dm_has_no_title_and_no_scope_is_missed_for_it(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = Room("C0TALK", "mpim", "mpdm-alice--bob-1")
+    await bench.slack.add_chat(talk, people=[ALICE, BOB])
+    async with bench.running():
+        await bench.slack.channel_says("@antler hi", chat=talk)
+        assert (await bench.gateway.message()).chat_title == ""
+    assert "mpim:read" not in caplog.text
+
+
 async def test_messages_keep_their_order(bench: Bench) -> None:
     async with bench.running():
         for number in range(30):
