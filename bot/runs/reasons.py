@@ -10,7 +10,8 @@ import re
 
 _WANTS = re.compile(
     r"[?？]|https?:|^(?:what|when|where|who|whom|whose|which|why|how)\b"
-    r"|\b(?:please|pls|plz|kindly|(?:can|could|would|will) you|would like|i'd like|want|need|let's|let us|what about"
+    r"|\b(?:please|pls|plz|kindly|(?:can|could|would|will) you|would like|i'd like|let's|let us|what about"
+    r"|(?<!n't )(?<!dont )(?<!not )(?<!no )(?<!never )(?<!longer )(?:want|need)"
     r"|how about|tell me|show me|give me|send me|help me|instead|remind|then)\b"
     r"|[请帮吗呢嘛么几哪]|麻烦|给我|告诉|提醒|一下|多少|改成|换成|改为|然后|再[来写发查订做]|我[要想]",
     re.IGNORECASE,

@@ -25,6 +25,10 @@ don't write to customers
 you mixed up the two
 there is a typo in the name
 Nobody knows him
+I don’t want that
+because I do not want it
+no need
+we no longer need it
 后天再说，她已经搬家了
 因为今天是周日
 不用了，谢谢
@@ -44,6 +48,9 @@ Weather in Paris
 Please don't forget the milk
 can you look at the report
 I want a hotel in Rome
+I don't want this one, I want a hotel in Rome
+no, I need the other one
+we do not need it, but send me the list
 I am looking for a hotel in Rome
 I have a question about taxes
 no, send it to Bob
