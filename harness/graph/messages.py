@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ CALL_BLOCKS = frozenset({"tool_use", "input_json_delta", "function_call", "tool_
 IMAGE_TYPES = frozenset({"image_url", "image", "input_image"})
 """Content blocks: OpenAI's, LangChain's and Anthropic's, the Responses API's."""
 LENGTH_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 LEFT_OUT = "[an image that this model cannot see]"
 
 
@@ -75,16 +77,17 @@ def round_of(run_id: str, message: AIMessage) -> int:
 
 
 def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -> Any:
-    """The model's answer as the thread keeps it: our id, unique tool call ids, thinking removed from the text.
+    """The model's answer as the thread keeps it: our id, readable tool calls, thinking removed from the text.
 
-    Servers give chunks arbitrary ids, even the same one each time, and our reducer replaces by id.
+    Servers give chunks arbitrary ids, even the same one each time, and our reducer replaces by id. Providers reject a
+    thread with a call that could not be read, since it has no result: it counts as not made.
     """
     if not isinstance(message, AIMessage):
         return message
-    update: dict[str, Any] = {"id": message_id}
+    update: dict[str, Any] = {"id": message_id, "invalid_tool_calls": []}
     if message.tool_calls:
         known = {call["id"] for old in history if isinstance(old, AIMessage) for call in old.tool_calls}
-        update["tool_calls"] = _unique_calls(message.tool_calls, message_id, known)
+        update["tool_calls"] = _accepted_calls(message.tool_calls, message_id, known)
     if isinstance(message.content, str) and message.content.lstrip().startswith(THINK_OPEN):
         thought, text = split_thinking(message.content)
         update["content"] = text
@@ -126,15 +129,17 @@ def _plain(message: BaseMessage, thoughts: bool) -> BaseMessage:
     return message.model_copy(update={"content": str(message.text), "additional_kwargs": extra})
 
 
-def _unique_calls(calls: list[ToolCall], message_id: str, known: set[str | None]) -> list[ToolCall]:
-    unique: list[ToolCall] = []
+def _accepted_calls(calls: list[ToolCall], message_id: str, known: set[str | None]) -> list[ToolCall]:
+    """The calls with unique ids, and names in the form that providers require; models make up others."""
+    accepted: list[ToolCall] = []
     for place, call in enumerate(calls):
         call_id = call["id"]
         if not call_id or call_id in known:
             call_id = f"{message_id}-{place}"
         known.add(call_id)
-        unique.append({**call, "id": call_id})
-    return unique
+        name = _NOT_IN_NAMES.sub("_", call["name"])[:64] or "unnamed"
+        accepted.append({**call, "name": name, "id": call_id})
+    return accepted
 
 
 def split_thinking(text: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from harness.failures import PASSING
 from harness.middleware.llm_errors import TOLD_EVERY
 from harness.models.pool import COUNTED_OF_ONE_CALL, FAILURES_TO_OPEN, OPEN_SECONDS
 from tests.harness.support import Bench, HeldClock, TurnedClock, collect, context, failed, finished, said, visible
+from tests.simulators.model.scripts import Call, Say, ToolUse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,6 +103,26 @@ async def test_a_retry_that_succeeds_shows_its_text_once(harness: HarnessRunner,
     assert visible(events) == finished(events).text
     assert finished(events).text.endswith("The answer.")
     assert {e.message_id for e in events if e.type in ("text_delta", "text_reset", "finished")} == {"r1-1"}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("", "{}")],
+        [("functions.bash", "{}")],
+        [("a" * 200, "{}")],
+        [("write_todos\0", "{}"), ("über", "{}")],
+        [("write_todos", '{"todos": []}'), ("write_todos", "[}")],
+    ],
+)
+async def test_a_thread_survives_calls_that_no_provider_accepts(
+    harness: HarnessRunner, simulator: ModelSimulator, calls: list[tuple[str, str]]
+) -> None:
+    """The simulator rejects requests like the strictest provider does."""
+    asked = tuple(ToolUse(name=name, arguments=arguments) for name, arguments in calls)
+    await simulator.script("call it", (Call(calls=asked), Say(text="did it")), "contains")
+    assert finished(await collect(harness, context("r1"), said("call it"))).text == "did it"
+    assert finished(await collect(harness, context("r2"), said("!say well again"))).text == "well again"
 
 
 async def test_retry_after_is_honoured_and_a_longer_one_is_told(bench: Bench, harness: HarnessRunner) -> None:
