@@ -142,6 +142,7 @@ class GrowingText:
         self._shown = ""
         self._seen = 0
         self._cut = 0
+        self._fitting = 0
 
     def grow(self, text: str, hold: int) -> str:
         """The text that the open stream shows for the reply's text `text`: all except the part in earlier streams."""
@@ -165,15 +166,24 @@ class GrowingText:
         self._shown = self._shown[: end if end - self._cut >= SMALLEST_ADDITION else self._seen]
         return self._below()
 
+    def fit(self, fits: bool) -> str:
+        """The text that the stream shows, given whether the text last returned by `grow` fits into its message: if not,
+        the last text that did, if any."""
+        if fits:
+            self._fitting = len(self._shown)
+        elif self._fitting > self._cut:
+            self._shown = self._shown[: self._fitting]
+        return self._below()
+
     def _below(self) -> str:
         if not self._cut:
             return self._shown
         below = self._shown[self._cut :].lstrip("\n")
         return _reopened_fence(self._shown[: self._cut]) + below if below else ""
 
-    def mark(self) -> None:
-        """Note that the text last returned by `grow` or `add` is on the platform."""
-        self._seen = len(self._shown)
+    def mark(self, *, fitting: bool = False) -> None:
+        """Note that the text last returned by `grow` or `add` is on the platform. fitting: only what `fit` returned."""
+        self._seen = max(self._fitting, self._cut) if fitting else len(self._shown)
 
     def cut(self) -> None:
         """Leave the message with the text as of the last `mark`; the next one continues after it."""
@@ -182,7 +192,7 @@ class GrowingText:
     def restart(self) -> None:
         """Forget the shown text, as the stream is lost."""
         self._above = self._whole = self._shown = ""
-        self._seen = self._cut = 0
+        self._seen = self._cut = self._fitting = 0
 
 
 def paragraphs_end(text: str, *, inside: bool) -> int:

@@ -338,7 +338,7 @@ class Reply:
         assert self.live is not None
         self.live.part.shown = part
         self.live = self.view = None
-        self.growing.mark()
+        self.growing.mark(fitting=part is None)
         if edits or self.final:
             self.live_over = True
         elif part is None:

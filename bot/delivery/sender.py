@@ -23,6 +23,7 @@ from bot.delivery.plan import (
     ShowStream,
     View,
     may_be_there,
+    may_stream,
     next_step,
 )
 from bot.delivery.redaction import redact_message
@@ -150,6 +151,10 @@ class Sender:
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
                 message = self._grown(reply, message)
             parts = self._channel.layout(as_shown(message, self._caps, reply.no_buttons))
+            streams = may_stream(reply, self._caps, message) and not self._caps.edits
+            if streams and (text := reply.growing.fit(len(parts) < 2)) != message.text:
+                message = replace(message, text=text)
+                parts = self._channel.layout(as_shown(message, self._caps, reply.no_buttons))
             reply.view = (reply.wanted, View(message, parts, message.text == own))
         return reply.view[1]
 
@@ -337,14 +342,15 @@ class Sender:
         await self._sent(reply, state, stream.message_id, None, NOTHING_SHOWN)
 
     async def _finish_stream(self, reply: Reply, step: FinishStream) -> None:
-        rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
+        rev, state = reply.rev, step.live.part
+        whole = step.message.final and self._view(reply).whole  # a newer draft must not count as shown below
         if not step.message.final:
             if not step.message.buttons:
                 reply.takes_a_while = ""  # the message says that the answer continues
             await self._journal.ends(reply, state)
         await step.live.stream.finish(as_shown(step.message, self._caps, reply.no_buttons))
         reply.end_stream(step.part, self._caps.edits)
-        if step.message.final and whole:
+        if whole:
             await self._journal.shown(reply, state, rev)
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:

@@ -234,6 +234,36 @@ async def test_what_a_stream_cannot_hold_follows_with_the_final(tmp_path: Path) 
         assert len(w.texts) == 3
 
 
+async def test_what_a_stream_cannot_hold_follows_when_its_time_is_over(tmp_path: Path) -> None:
+    async with world(tmp_path, replace(APPEND_ONLY, max_unit=100, stream_ttl=60.0)) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        for end in range(10, len(TEXT), 4):
+            reply.show(OutboundMessage(text=TEXT[:end]))
+            await w.clock.advance(1)
+        assert len(w.texts) == 2
+        await w.say(TEXT)
+        await w.drained()
+        assert "".join(w.texts) == TEXT
+
+
+async def test_what_is_written_while_a_stream_ends_is_not_lost(tmp_path: Path) -> None:
+    async with world(tmp_path, replace(APPEND_ONLY, stream_ttl=60.0)) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=TEXT[:100]))
+        await w.clock.advance(50)
+
+        async def keep() -> bool:
+            reply.show(OutboundMessage(text=TEXT[:150]))
+            return True
+
+        reply.keep = keep
+        await w.clock.advance(10)
+        await w.say(TEXT)
+        await w.drained()
+        assert "".join(w.texts) == TEXT
+        assert len(w.texts) == 2
+
+
 async def test_an_answer_whose_stream_did_not_survive_a_restart_is_pushed_anew(tmp_path: Path) -> None:
     async with world(tmp_path, APPEND_ONLY) as w:
         reply = await w.delivery.open("r1", dm(), None)
