@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from bot.texts.markdown import plain
@@ -23,7 +24,7 @@ from channels.text.blocks import (
     Table,
     Text,
 )
-from channels.text.parse import parse
+from channels.text.parse import open_marks, parse
 from channels.text.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -178,8 +179,10 @@ class GrowingText:
     def _below(self) -> str:
         if not self._cut:
             return self._shown
-        below = self._shown[self._cut :].lstrip("\n")
-        return _reopened_fence(self._shown[: self._cut]) + below if below else ""
+        start = self._cut - len(_divided(self._shown[: self._cut], self._shown[self._cut :]))
+        rest = self._shown[start:]
+        below = rest.lstrip("\n")
+        return _reopened(self._shown[:start], rest) + below if below else ""
 
     def mark(self, *, fitting: bool = False) -> None:
         """Note that the text last returned by `grow` or `add` is on the platform. fitting: only what `fit` returned."""
@@ -210,6 +213,26 @@ def paragraphs_end(text: str, *, inside: bool) -> int:
             end = at
         at += len(line)
     return end
+
+
+def _divided(before: str, rest: str) -> str:
+    """The end of `before` that is repeated in front of `rest`: half a line of code, or half a row of a table."""
+    line = before.rpartition("\n")[2]
+    whole = line.lstrip().startswith("|") or _reopened_fence(before)
+    return line if whole and rest[:1] not in ("", "\n") else ""
+
+
+def _reopened(before: str, rest: str) -> str:
+    """What is put in front of `rest` so that it looks the same in a message of its own: the line that opens its code
+    block, the header of its table, or the marks that are open in its line."""
+    if fence := _reopened_fence(before):
+        return fence
+    *lines, line = before.split("\n")
+    if line or not rest.startswith("|"):
+        letter = rest[:1] if rest[:1].isalnum() else ""
+        return "" if rest.startswith("\n") else "".join(open_marks(line + letter))
+    rows = list(takewhile(lambda row: row.lstrip().startswith("|"), reversed(lines)))
+    return "".join(f"{row}\n" for row in rows[:-3:-1])
 
 
 def _reopened_fence(before: str) -> str:

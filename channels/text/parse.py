@@ -100,7 +100,7 @@ def _close_last_leaf(tokens: list[Token]) -> None:
         if token.type == "inline":
             # Only the last window may change, because it is the only one that is parsed again.
             *complete, last = windows(token.content) if token.content else [""]
-            token.content = "".join(complete) + close_open_marks(last)
+            token.content = "".join(complete) + closeopen_marks(last)
         if token.nesting >= 0:
             return
 
@@ -207,23 +207,23 @@ def _align(cell: _Node) -> Align:
     return cast("Align", match.group(1)) if match else "left"
 
 
-def close_open_marks(source: str) -> str:
+def closeopen_marks(source: str) -> str:
     """The text with the marks closed that are open at its end, and a link with an incomplete address as its label."""
-    stack = _open_marks(source)
+    stack = open_marks(source)
     if stack[-1:] and stack[-1][0] == "`":
         return source.rstrip("`") + stack[-1] if source.strip("`") else ""
     source = _OPEN_LINK.sub(r"\1", source)
     if stack or _DANGLING.search(source):
         trimmed = _DANGLING.sub("", source)
         if trimmed != source:
-            stack = _open_marks(trimmed)
+            stack = open_marks(trimmed)
             source = trimmed
     if not stack:
         return source
     return source.rstrip() + "".join(reversed(stack))
 
 
-def _open_marks(source: str) -> list[str]:
+def open_marks(source: str) -> list[str]:
     """The marks that are open at the end, outermost first; an open code span is last, no mark counts inside it."""
     stack: list[str] = []
     for match in _MARK.finditer(source):

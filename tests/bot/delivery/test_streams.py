@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -315,6 +316,25 @@ def test_a_code_block_that_a_stream_ended_in_is_opened_again() -> None:
     growing.mark()
     growing.cut()
     assert growing.grow(text + "print(2)\n```", 0) == "```python\nprint(2)\n```"
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "shown"),
+    [
+        ("| a |\n|---|\n| 1 |\n| 2", "3 |\n| 4 |", "| a |\n|---|\n| 23 |\n| 4 |"),
+        ("| a |\n|---|\n| 1 |\n\nand", " so on", " so on"),
+        ("```py\nx = 1\ny =", " 2\n```", "```py\ny = 2\n```"),
+        ("it is **very *mu", "ch* so**", "***ch* so**"),
+        ("a **b**", "\n\n| c |", "| c |"),
+    ],
+)
+def test_a_divided_text_looks_the_same_below(above: str, below: str, shown: str) -> None:
+    growing = GrowingText()
+    growing.grow(above, 0)
+    growing.mark()
+    growing.cut()
+    assert growing.add(above, 0) == ""
+    assert growing.grow(above + below, 0) == shown
 
 
 async def test_where_only_messages_can_be_added_a_long_silence_is_explained_once(tmp_path: Path) -> None:
