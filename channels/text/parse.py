@@ -100,7 +100,7 @@ def _close_last_leaf(tokens: list[Token]) -> None:
         if token.type == "inline":
             # Only the last window may change, because it is the only one that is parsed again.
             *complete, last = windows(token.content) if token.content else [""]
-            token.content = "".join(complete) + closeopen_marks(last)
+            token.content = "".join(complete) + close_open_marks(last)
         if token.nesting >= 0:
             return
 
@@ -207,7 +207,7 @@ def _align(cell: _Node) -> Align:
     return cast("Align", match.group(1)) if match else "left"
 
 
-def closeopen_marks(source: str) -> str:
+def close_open_marks(source: str) -> str:
     """The text with the marks closed that are open at its end, and a link with an incomplete address as its label."""
     stack = open_marks(source)
     if stack[-1:] and stack[-1][0] == "`":
