@@ -148,7 +148,7 @@ class GrowingText:
     def grow(self, text: str, hold: int) -> str:
         """The text that the open stream shows for the reply's text `text`: all except the part in earlier streams."""
         whole = self._above + text
-        if not whole.startswith(self._shown):
+        if not whole.startswith(self._shown.rstrip()):
             self._above = self._whole + "\n\n"
             whole = self._above + text
         self._whole = whole

@@ -164,7 +164,9 @@ class Sender:
             return replace(message, text=reply.growing.grow(message.text, 0))
         if reply.adds(self._caps):
             return replace(message, text=self._added(reply, message.text), status="")
-        return replace(message, text=reply.growing.grow(message.text, self._redact.begun_in(message.text)))
+        text = message.text
+        shown = text[: len(text) - self._redact.begun_in(text)].rstrip()  # the final may have no blank at its end
+        return replace(message, text=reply.growing.grow(text, len(text) - len(shown)))
 
     def _added(self, reply: Reply, text: str) -> str:
         """The text that the next message adds; after too long a silence, the sentence that it takes a while."""

@@ -63,7 +63,17 @@ async def test_words_before_a_tool_are_shown_to_their_end(tmp_path: Path) -> Non
         assert w.texts == ["I will save the list for you."]
         reply.show(OutboundMessage(text=f"I will save the list for you. It is {SECRET[:3]}"))
         await w.clock.advance(2)
-        assert w.texts == ["I will save the list for you. It is "]
+        assert w.texts == ["I will save the list for you. It is"]
+
+
+async def test_an_answer_that_ends_with_an_empty_line_is_shown_once(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="It was built in 1931.\n"))
+        await w.clock.advance(2)
+        await w.say("It was built in 1931.")
+        await w.drained()
+        assert w.texts == ["It was built in 1931."]
 
 
 async def test_the_text_of_the_next_step_goes_below(tmp_path: Path) -> None:
@@ -307,6 +317,17 @@ def test_no_cut_of_a_growing_text_shows_a_secret(pieces: list[str], step: int) -
         shown = growing.grow(now, redact.begun_in(now))
         assert redact(text).startswith(shown), "no beginning of what turns out to be a secret was shown"
     assert growing.grow(redact(text), 0) == redact(text)
+
+
+def test_an_added_paragraph_is_not_repeated_when_it_turns_out_to_be_the_last() -> None:
+    growing, text = GrowingText(), "word " * 50
+    growing.grow(text, 0)
+    growing.mark()
+    growing.cut()
+    assert growing.add(f"{text}\n\n{text}\n\n", 0) == f"{text}\n"
+    growing.mark()
+    growing.cut()
+    assert growing.grow(f"{text}\n\n{text}".rstrip(), 0) == ""
 
 
 def test_a_code_block_that_a_stream_ended_in_is_opened_again() -> None:
