@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import re
 import secrets
 import shlex
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import acp
 from acp import PROTOCOL_VERSION, connect_to_agent, text_block
 from acp.exceptions import RequestError
 from acp.schema import (
@@ -43,7 +46,12 @@ if TYPE_CHECKING:
     from sandbox.providers import SharedProvider
 
 
-LONGEST_LINE = 20_000_000
+MOST_HELD, MOST_MESSAGES = 20_000_000, 100_000
+"""Characters and lines that an agent may be ahead of their handling."""
+PACE = 0.001
+"""Seconds between two lines: whatever runs in the sandbox can flood us with them, and others must be answered."""
+MOST_PERMISSIONS = 50
+"""Requests for permission that may wait; further ones are denied."""
 LONGEST_TEXT = 100_000
 """Characters kept of an agent's output: the last ones."""
 CANCEL_SECONDS = 3.0
@@ -73,6 +81,9 @@ for ((i=0; i<${{#text}}; i+=2)); do printf -v byte '\\\\x%02x' $((0x${{text:i:2}
 eval "$(printf %b "$plain")"; unset pad text plain byte i
 """
 _SESSION_ID = re.compile(r"[ -~]{1,200}")
+_SDK = str(Path(acp.__file__).parent)
+# The SDK logs a traceback for each message that it does not understand.
+logging.getLogger().addFilter(lambda record: not record.pathname.startswith(_SDK))
 Answer = Literal["deny", "once", "always"]
 OPTIONS: dict[Answer, tuple[str, ...]] = {
     "deny": ("reject_once", "reject_always"),
@@ -167,6 +178,8 @@ class Session:
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
+        if len(self._waiting) >= MOST_PERMISSIONS:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         self._asked += 1
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         lasting = next((option.name for option in options if option.kind == "allow_always"), "")
@@ -278,7 +291,8 @@ class _Pipe:
         self._sent = 0
         self._line: list[str] = []
         self._held = 0
-        self._received: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._received: asyncio.Queue[str | None] = asyncio.Queue()
+        self._is_deaf = False
         self._last_words = ""
         self._one = asyncio.Lock()
         self.folder: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -338,7 +352,16 @@ class _Pipe:
             await self._write(str(self._sent), json.dumps(message, ensure_ascii=False) + "\n")
 
     async def receive(self) -> dict[str, Any] | None:
-        return await self._received.get()
+        """The next message, once earlier ones are answered; None at the end. Other lines (banners) are skipped."""
+        while (line := await self._received.get()) is not None and not self._is_deaf:
+            self._held -= len(line) + 1
+            await asyncio.sleep(PACE)
+            async with self._one:  # an answer is being written
+                pass
+            with contextlib.suppress(ValueError, RecursionError):
+                if isinstance(message := json.loads(line), dict):
+                    return message
+        return None
 
     async def close(self) -> None:
         self._received.put_nowait(None)
@@ -349,30 +372,28 @@ class _Pipe:
             raise ConnectionError(f"a message to it could not be written: {written.code}")
 
     def _heard(self, text: str) -> None:
+        if self._is_deaf:
+            return
         first, *others = text.split("\n")
         self._line.append(first)
-        self._held += len(first)
-        if self._held > LONGEST_LINE:  # no message is that long: treated as the end of the stream
-            self._line, self._held = [], 0
+        self._held += len(text)
+        if self._held > MOST_HELD or self._received.qsize() > MOST_MESSAGES:
+            self._is_deaf, self._line = True, []  # no agent says so much: treated as the end of the stream
             self._received.put_nowait(None)
+            return
         if not others:
             return
         *lines, rest = ["".join(self._line), *others]
-        self._line, self._held = [rest], len(rest)
+        self._line = [rest]
         for line in lines:
             if line.startswith(f"{AT}ended "):
                 self._last_words = line.removeprefix(f"{AT}ended ").strip()
             elif line.startswith(AT) and not self.folder.done():
                 self.folder.set_result(line.removeprefix(AT))
             elif line.strip():
-                self._take(line)
-
-    def _take(self, line: str) -> None:
-        """Queue a message; anything else, such as a banner, is ignored."""
-        with contextlib.suppress(ValueError, RecursionError):
-            message = json.loads(line)
-            if isinstance(message, dict):
-                self._received.put_nowait(message)
+                self._received.put_nowait(line)
+                continue
+            self._held -= len(line) + 1
 
 
 def _session_file(name: str) -> str:
