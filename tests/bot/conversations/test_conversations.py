@@ -197,6 +197,7 @@ async def test_somebody_elses_edit_changes_nothing(tmp_path: Path) -> None:
 
 async def test_stop_at_the_very_same_moment_stops_the_run(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
+        c.harness.hold("long work", half="")
         await c.receive(c.message("long work"), c.message("/stop"))
         await c.answered()
         assert c.texts() == ["⏹ Stopped."]
