@@ -41,7 +41,8 @@ class ProgramThread:
 def create(tx: Connection, row: ProgramThread) -> bool:
     """Record a thread; False if one with that key exists."""
     values = {**asdict(row), "metadata": json.dumps(dict(row.metadata))}
-    return tx.execute(insert(tx, program_threads).on_conflict_do_nothing(index_elements=["key"]), values).rowcount > 0
+    new = insert(tx, program_threads).on_conflict_do_nothing(index_elements=["key"]).returning(program_threads.c.key)
+    return tx.execute(new, values).first() is not None  # PostgreSQL counts no rows of an INSERT
 
 
 def load(tx: Connection, key: str) -> ProgramThread | None:
