@@ -153,7 +153,7 @@ def own(part: Part, kind: type[P]) -> P:
     return part
 
 
-async def commit(events: Sequence[InboundEvent], ports: ChannelPorts, health: Health) -> None:
+async def commit(events: Sequence[InboundEvent], ports: ChannelPorts) -> None:
     """Hand events to the gateway; once this returns they may be acknowledged.
 
     Raises NotCommitted for any failure: then none may be acknowledged, and all have to be handed over again.
@@ -164,7 +164,6 @@ async def commit(events: Sequence[InboundEvent], ports: ChannelPorts, health: He
         # The cause behind the port is unknown here (a full disk, a lost database, a bug) and does not matter: no
         # failure may end receiving, and after any failure the events do not count as accepted.
         raise NotCommitted(f"events could not be stored ({type(error).__name__})") from error
-    health.last_inbound = ports.clock.monotonic()
 
 
 def without_surrogates(value: object) -> object:

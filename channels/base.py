@@ -107,8 +107,6 @@ class Health:
 
     state: ConnectionState = ConnectionState.CONNECTING
     last_sign: float | None = None
-    last_inbound: float | None = None
-    last_outbound: float | None = None
     detail: str = ""
     reconnects: int = 0
 
@@ -147,14 +145,12 @@ class AccountReport:
     """What a platform reports about the settings of an account, queried without receiving or sending messages.
 
     identity: None when the platform did not say who the bot is. place: the workspace that it is in, "" where none
-    exist. seconds: until the first call was answered. missing_scopes: permissions that it lacks, by the platform's
-    names; `problems` describes what does not work without them. notes: useful facts that are not faults.
+    exist. seconds: until the first call was answered. notes: useful facts that are not faults.
     """
 
     identity: BotIdentity | None = None
     place: str = ""
     seconds: float | None = None
-    missing_scopes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -206,7 +206,6 @@ class MemoryChannel:
 
     async def receive(self, *events: InboundEvent) -> None:
         """Receive events, such as messages. Return once the gateway has committed them."""
-        self.health.last_inbound = self._ports.clock.monotonic()
         await self._ports.publish(events)
 
     def end(self) -> None:
@@ -382,7 +381,7 @@ class MemoryChannel:
         fault = faults.popleft() if faults else None
         if fault is not None and not fault.applied:
             raise fault.error
-        self.health.last_sign = self.health.last_outbound = now
+        self.health.last_sign = now
         return fault
 
     def _put(

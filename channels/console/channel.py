@@ -256,7 +256,6 @@ class ConsoleChannel(Adapter):
         if line.in_turn:
             await session.idle(self.conversation(session))
             session.link.show(Entered(number=line.number, text=sanitize(line.text)))
-        self._health.last_inbound = self._ports.clock.monotonic()
         await self._ports.publish([parse(session.link.session, line, address, self._ports.clock.now())])
 
     async def close(self) -> None:
@@ -320,7 +319,6 @@ class ConsoleChannel(Adapter):
             case _:
                 raise Rejected(f"a part of another channel: {type(part).__name__}")
         self._screen(address.chat).put(shown, seen=self._show(address, shown))
-        self._health.last_outbound = self._ports.clock.monotonic()
 
     def _show(self, address: Address, frame: Frame) -> bool:
         session = self._sessions.get(address.chat)

@@ -143,7 +143,7 @@ class FeishuChannel(Adapter):
             for newest in await self._ports.newest():
                 self._anchors.see(newest.chat, newest.topic, newest.message_id)
             reader = Reader(self._account, me, self._config.thread_follow)
-            receiver = Receiver(reader, self._lookup, self._anchors, self._toasts, self._ports, self._health)
+            receiver = Receiver(reader, self._lookup, self._anchors, self._toasts, self._ports)
             socket = Socket(self._api, receiver.handle, alive, self._ports.log, self._account)
             while True:
                 await supervisor.keep(socket.serve)
@@ -169,7 +169,6 @@ class FeishuChannel(Adapter):
         if reply_to is not None:
             worked_on = MessageId.parse(reply_to).native
         message_id = await self._messenger.send(address, shown, idem_key, reply_to)
-        self._health.last_outbound = self._ports.clock.monotonic()
         self._lookup.learn_chat(address.chat, direct=address.kind == "dm")
         self._lookup.learn_topic(MessageId.parse(message_id).native, address.topic)
         if self._config.receipt and shown.growing and not shown.text:
@@ -186,7 +185,6 @@ class FeishuChannel(Adapter):
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         shown = own(part, outbound.FeishuPart)
         await self._messenger.edit(address, message_id, shown)
-        self._health.last_outbound = self._ports.clock.monotonic()
         await self._answers(address, shown)
 
     async def delete(self, address: Address, message_id: str) -> None:

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
     from channels.feishu.content import RawHeader, RawItem, RawMessage
 
-MESSAGE = "im.message.receive_v1"
-PRESSED = "card.action.trigger"
 ADDED = "im.chat.member.bot.added_v1"
-DELETED = "im.chat.member.bot.deleted_v1"
 _LONGEST_QUOTE = 4000
 _LONGEST_CHILD = 2000
 

@@ -60,14 +60,13 @@ async def _with_scopes(report: AccountReport, api: FeishuApi, account: str, scop
     if ALL_OF_GROUPS not in granted:
         said = f"in groups and their threads it receives only messages that mention it (no scope {ALL_OF_GROUPS})"
         report = replace(report, notes=(*report.notes, said))
-    missing = [scope for scope in scopes if not granted.intersection(scope.names)]
     problems = tuple(
         Problem(
             what=f"channels.{account} lacks the scope {scope.names[0]}: {scope.purpose}",
             remedy="add it under Permissions & Scopes, and publish a version of the app",
             fatal=scope.needed,
         )
-        for scope in missing
+        for scope in scopes
+        if not granted.intersection(scope.names)
     )
-    names = tuple(scope.names[0] for scope in missing)
-    return replace(report, missing_scopes=names, problems=(*report.problems, *problems))
+    return replace(report, problems=(*report.problems, *problems))

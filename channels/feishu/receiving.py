@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
 
-    from channels.base import ChannelPorts, Health
+    from channels.base import ChannelPorts
     from channels.feishu.inbound import Found
     from channels.feishu.lookup import Anchors, Context, Lookup
 
@@ -104,15 +104,12 @@ class Bundles:
 class Receiver:
     """Commits the events of one account."""
 
-    def __init__(
-        self, reader: Reader, lookup: Lookup, anchors: Anchors, toasts: Toasts, ports: ChannelPorts, health: Health
-    ) -> None:
+    def __init__(self, reader: Reader, lookup: Lookup, anchors: Anchors, toasts: Toasts, ports: ChannelPorts) -> None:
         self._reader = reader
         self._lookup = lookup
         self._anchors = anchors
         self._toasts = toasts
         self._ports = ports
-        self._health = health
         self._lanes = Lanes()
         self._bundles = Bundles()
 
@@ -162,7 +159,7 @@ class Receiver:
                 return await self._lookup.for_membership(operator.open_id)
 
     async def _publish(self, found: Found) -> Found:
-        await commit([found], self._ports, self._health)
+        await commit([found], self._ports)
         if isinstance(found, Message):
             self._anchors.see(found.address.chat, found.address.topic, found.platform_message_id)
         return found

@@ -174,7 +174,7 @@ class HttpChannel(Adapter):
             attachments=posting.attachments,
             turn=posting.turn,
         )
-        await commit([message], self._ports, self._health)
+        await commit([message], self._ports)
         self.board(chat).tell("posted", posted_json(message))
         return message.platform_message_id
 
@@ -192,7 +192,7 @@ class HttpChannel(Adapter):
             data=data,
             callback_id=client_id,
         )
-        await commit([press], self._ports, self._health)
+        await commit([press], self._ports)
 
     @property
     def cursor(self) -> str:
@@ -298,7 +298,6 @@ class HttpChannel(Adapter):
         known = board.get(message_id)
         at = self._ports.clock.now() if known is None else known.at
         board.put(shown_part(part, message_id, reply_to, at))
-        self._health.last_outbound = self._ports.clock.monotonic()
 
 
 def posted_json(message: Message) -> dict[str, object]:

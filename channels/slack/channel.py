@@ -120,7 +120,7 @@ class SlackChannel(Adapter):
             self._identity = identity
             reader = Reader(self._account, me, self._config.thread_follow)
             directory = Directory(self._api, me.user, self._ports.log, self._missing)
-            intake = Intake(reader, directory, self._ports, self._health, self._committed, self._refusal)
+            intake = Intake(reader, directory, self._ports, self._committed, self._refusal)
             catch_up = CatchUp(self._api, reader, directory, intake, self._ports, self._missing)
             connection = Connection(
                 self._api,
@@ -186,7 +186,7 @@ class SlackChannel(Adapter):
         else:
             params = outbound.place(address) | outbound.quiet() | outbound.marked(idem_key)
             message_id = await self._show("chat.postMessage", params, shown)
-        self._sent(address, message_id)
+        self._sightings.see(address.chat, message_id)
         await self._give_receipt(address)
         self._at_work.discard((address.chat, address.topic or ""))  # a new message clears it
         await self._tell_work(address, shown)
@@ -205,7 +205,7 @@ class SlackChannel(Adapter):
             # An earlier process was killed while streaming, or lost track of the stream.
             await streams.stop(self._api, target)
             await self._show("chat.update", target, shown)
-        self._sent(address, message_id)
+        self._sightings.see(address.chat, message_id)
         await self._tell_work(address, shown)
 
     async def _show(self, method: str, params: outbound.Params, part: outbound.SlackPart) -> str:
@@ -222,10 +222,6 @@ class SlackChannel(Adapter):
             self._ports.log.warning("%s: shown as plain text: %s", self._account, error)
             answer = await self._api.call(method, params | outbound.plain_content(part), repeatable=repeatable)
         return _timestamp(answer)
-
-    def _sent(self, address: Address, message_id: str) -> None:
-        self._health.last_outbound = self._ports.clock.monotonic()
-        self._sightings.see(address.chat, message_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
         if is_file(message_id):
@@ -349,7 +345,7 @@ class SlackChannel(Adapter):
         except NotAllowed as error:
             self._missing.note(_NO_STREAMS, error)
             raise Rejected(str(error)) from error
-        self._sent(address, message_id)
+        self._sightings.see(address.chat, message_id)
         await self._give_receipt(address)
         person = writer if writer is not None else self._sightings.last_writer(address)
 
@@ -378,7 +374,7 @@ class SlackChannel(Adapter):
             mention=True,
         )
         try:
-            await commit([said], self._ports, self._health)
+            await commit([said], self._ports)
         except NotCommitted as error:
             self._ports.log.warning("%s: a stream's stop button was not stored: %s", self._account, error)
 

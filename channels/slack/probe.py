@@ -46,9 +46,9 @@ async def _asked(api: SlackApi, account: str, log: logging.Logger) -> AccountRep
     except Fatal as error:
         if api.scopes is None:
             raise
-        return AccountReport(missing_scopes=_missing(api), problems=(Problem.of(error, ""),))
+        return AccountReport(problems=(Problem.of(error, ""),))
     identity = BotIdentity(platform="slack", bot_id=person_id(me.team, me.user), username=me.username)
-    missing = _missing(api)
+    granted = api.scopes
     problems = tuple(
         Problem(
             what=f"channels.{account}.bot_token lacks the scope {scope.name}: {scope.purpose}",
@@ -56,14 +56,9 @@ async def _asked(api: SlackApi, account: str, log: logging.Logger) -> AccountRep
             fatal=False,
         )
         for scope in SCOPES
-        if scope.name in missing
+        if granted and scope.name not in granted
     )
-    return AccountReport(identity=identity, place=me.workspace, missing_scopes=missing, problems=problems)
-
-
-def _missing(api: SlackApi) -> tuple[str, ...]:
-    granted = api.scopes
-    return tuple(scope.name for scope in SCOPES if scope.name not in granted) if granted else ()
+    return AccountReport(identity=identity, place=me.workspace, problems=problems)
 
 
 async def _rivals(api: SlackApi, account: str) -> tuple[Problem, ...]:

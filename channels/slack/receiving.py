@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from channels.adapter import Missing
-    from channels.base import ChannelPorts, Health, Newest
+    from channels.base import ChannelPorts, Newest
     from channels.slack.api import SlackApi
     from channels.slack.directory import Directory
     from channels.slack.inbound import Found, Kind, Reader
@@ -70,14 +70,12 @@ class Intake:
         reader: Reader,
         directory: Directory,
         ports: ChannelPorts,
-        health: Health,
         see: Callable[[Found], None],
         refusal: Callable[[str | None], str],
     ) -> None:
         self._reader = reader
         self._directory = directory
         self._ports = ports
-        self._health = health
         self._see = see
         self._refusal = refusal
         self._waiting: deque[_Waiting] = deque()
@@ -137,7 +135,7 @@ class Intake:
         if not events:
             return True
         try:
-            await commit(events, self._ports, self._health)
+            await commit(events, self._ports)
         except NotCommitted:
             self._ports.log.exception("%s: events were not stored", self._reader.account)
             return False

@@ -128,7 +128,6 @@ class TelegramChannel(Adapter):
         except OutcomeUnknown:
             self._sightings.lost(idem_key, address.chat, newest)
             raise
-        self._health.last_outbound = self._ports.clock.monotonic()
         self._sightings.sent(idem_key, address.chat, answer, newest)
         return str(answer)
 
@@ -138,7 +137,6 @@ class TelegramChannel(Adapter):
             await self._api.edit(address, message_id, shown)
         except NotModified:
             return
-        self._health.last_outbound = self._ports.clock.monotonic()
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         """Show a draft (Bot API sendMessageDraft). It is not tried again in a chat that refused one."""
@@ -152,7 +150,6 @@ class TelegramChannel(Adapter):
         except Rejected:
             self._no_previews[address.chat] = None
             raise
-        self._health.last_outbound = self._ports.clock.monotonic()
 
     async def delete(self, address: Address, message_id: str) -> None:
         with contextlib.suppress(MessageGone):

@@ -76,7 +76,7 @@ class Poller:
         if not events:
             return
         try:
-            await commit(events, self._ports, self._health)
+            await commit(events, self._ports)
         except NotCommitted:
             self._ports.log.exception("%s: events were not stored", self._reader.account)
             raise

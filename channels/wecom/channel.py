@@ -38,7 +38,7 @@ class WecomChannel(Adapter):
         self._config = config
         self._about: About | None = None
         network = Network(ports.route, account)
-        self._receiver = Receiver(account, config, ports, self._health, self._welcome)
+        self._receiver = Receiver(account, config, ports, self._welcome)
         self._link = Link(account, config, ports, network, self._health, self._receiver.take, timing or Timing())
         self._api = WecomApi(self._link)
         most = int(config.max_download_mb * 1024 * 1024)
@@ -137,7 +137,6 @@ class WecomChannel(Adapter):
         message_id = idem_key if shown.card is None else await self._push_card(address, shown, idem_key)
         if shown.card is None:
             await self._api.push(address, shown, message_id)
-        self._seen()
         return message_id
 
     async def _push_card(self, address: Address, part: outbound.WecomPart, task_id: str) -> str:
@@ -168,11 +167,6 @@ class WecomChannel(Adapter):
                 raise
             # The stream is over because the frame whose ack is missing was its last one.
         self._answers.found(stream_id)
-        self._seen()
-
-    def _seen(self) -> None:
-        """Record that the platform accepted something."""
-        self._health.last_outbound = self._ports.clock.monotonic()
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         raise Rejected("WeCom cannot edit messages")
@@ -228,7 +222,6 @@ class WecomChannel(Adapter):
         self._answers.sent(req_id, idem_key)
         try:
             await self._api.stream(req_id, idem_key, "", finish=False)
-            self._seen()
         except OutcomeUnknown as error:
             # Harmless: the next snapshot begins the stream just as well.
             self._ports.log.info("%s: %s", self._account, error)
@@ -249,4 +242,4 @@ class WecomChannel(Adapter):
     def _stream(
         self, address: Address, req_id: str, stream_id: str, ended_before: Callable[[], bool] | None = None
     ) -> WecomStream:
-        return WecomStream(self._api, address, req_id, stream_id, self._seen, ended_before)
+        return WecomStream(self._api, address, req_id, stream_id, ended_before)

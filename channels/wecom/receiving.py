@@ -20,7 +20,7 @@ from channels.wecom.inbound import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from channels.base import ChannelPorts, Health
+    from channels.base import ChannelPorts
     from channels.message import InboundEvent
     from channels.wecom.config import WecomConfig
     from channels.wecom.frames import Callback
@@ -43,12 +43,10 @@ class Receiver:
         account: str,
         config: WecomConfig,
         ports: ChannelPorts,
-        health: Health,
         welcome: Callable[[str], Coroutine[None, None, None]],
     ) -> None:
         self._account = account
         self._ports = ports
-        self._health = health
         self._welcome = welcome
         self._reader = Reader(account, config.bot_name)
         self._waiting: deque[InboundEvent] = deque()
@@ -104,7 +102,7 @@ class Receiver:
         """Commit the oldest events. A failure is not passed on: the platform would not send them again."""
         batch = list(islice(self._waiting, BATCH))
         try:
-            await commit(batch, self._ports, self._health)
+            await commit(batch, self._ports)
         except NotCommitted:
             if not self._refused:
                 self._ports.log.exception("%s: events were not stored; trying again", self._account)
@@ -122,7 +120,7 @@ class Receiver:
         if not self._waiting:
             return
         try:
-            if not await within(LAST_SECONDS, commit(list(self._waiting), self._ports, self._health)):
+            if not await within(LAST_SECONDS, commit(list(self._waiting), self._ports)):
                 raise TimeoutError
         except (NotCommitted, TimeoutError):
             self._ports.log.exception("%s: %d messages lost", self._account, len(self._waiting))

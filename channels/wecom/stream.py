@@ -58,7 +58,7 @@ class Answers:
 
 
 class WecomStream:
-    """LiveReply port. Frames are whole snapshots, so the next one makes up for a lost one. seen: called for each.
+    """LiveReply port. Frames are whole snapshots, so the next one makes up for a lost one.
 
     ended_before: an earlier process began it and may have ended it: it cannot be over for any other reason yet.
     """
@@ -69,14 +69,12 @@ class WecomStream:
         address: Address,
         req_id: str,
         stream_id: str,
-        seen: Callable[[], None],
         ended_before: Callable[[], bool] | None = None,
     ) -> None:
         self._api = api
         self._address = address
         self._req_id = req_id
         self._stream_id = stream_id
-        self._seen = seen
         self._ended_before = ended_before
         self._conflicts = 0
         self._ending_unsure = False
@@ -90,7 +88,6 @@ class WecomStream:
     async def show(self, message: OutboundMessage) -> None:
         await self._api.stream(self._req_id, self._stream_id, stream_text(message), finish=False)
         self._ended_before = None
-        self._seen()
 
     async def finish(self, message: OutboundMessage) -> None:
         """End the stream. A first part that it cannot show (a card, a file) is sent below it, with the same id."""
@@ -119,7 +116,6 @@ class WecomStream:
                 raise
             # The stream was ended by the frame whose ack is missing, or by the process that was killed.
         self._ended = True
-        self._seen()
 
     async def _send_below(self, part: WecomPart) -> None:
         if part.card is not None:
@@ -135,7 +131,6 @@ class WecomStream:
             if not self._below_unsure:
                 raise ButtonsRefused(str(error)) from error
             # The card whose ack is missing exists: its id is taken.
-        self._seen()
 
 
 def _last_words(message: OutboundMessage, first: WecomPart | None) -> str:

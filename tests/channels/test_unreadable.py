@@ -215,7 +215,7 @@ def test_a_wecom_message_that_cannot_be_answered_by_its_id_is_heard() -> None:
 def feishu_message(sender: dict[str, Any], chat: Chat | None = None, **more: Any) -> Any:
     message = {"message_id": "om_1", "chat_id": "oc_1", "chat_type": "p2p", "message_type": "text"}
     message |= {"content": json.dumps(SAID), "create_time": "1700000000000"} | more
-    header = {"event_id": "e1", "event_type": feishu.MESSAGE, "create_time": "1600000000000"}
+    header = {"event_id": "e1", "event_type": "im.message.receive_v1", "create_time": "1600000000000"}
     event = feishu.parse({"header": header, "event": {"sender": sender, "message": message}})
     assert event is not None
     return FEISHU.read(event, Context(chat=chat), NOW)

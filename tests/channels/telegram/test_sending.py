@@ -55,7 +55,6 @@ async def test_a_message_arrives_formatted_answered_and_without_preview(bench: B
     assert seen.link_preview_options == {"is_disabled": True}
     assert [button["callback_data"] for button in seen.buttons] == ["g:1"]
     assert "parse_mode" not in (await bench.sent_params("sendMessage"))[0]
-    assert bench.channel.health.last_outbound is not None
 
 
 async def test_an_edit_has_no_preview_either_and_decides_about_the_keyboard(bench: Bench) -> None:

@@ -33,7 +33,6 @@ async def test_an_answer_goes_out_under_the_question_and_costs_no_push(bench: Be
         assert (seen.kind, seen.state, seen.text, seen.stream_id) == ("stream", "finished", "Good **morning**", sent)
         assert seen.answers == question.partition("|")[0]
         assert not await bench.wecom.records("aibot_send_msg")
-        assert bench.channel.health.last_outbound is not None
 
 
 @pytest.mark.parametrize("code", [48002, 93006, 846605])
