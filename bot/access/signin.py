@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from bot.access.admission import OPERATOR, SharedRules
+from bot.access.store import is_over
 from bot.store import sessions
 from bot.store.identity import OWN_ACCOUNTS
 from bot.store.retrying import every
@@ -79,7 +80,7 @@ class SignIns:
             now = self._clock.now()
             await self._store.write(lambda tx: sessions.prune(tx, now))
             self._sessions = {key: row for key, row in self._sessions.items() if row.expires_at > now}
-            self._tokens = {key: row for key, row in self._tokens.items() if not _is_over(row, now)}
+            self._tokens = {key: row for key, row in self._tokens.items() if not is_over(row, now)}
 
         await every(TIDY_SECONDS, self._clock, "removing expired sessions", forget)
 
@@ -199,7 +200,7 @@ class SignIns:
     def token(self, secret: str) -> TokenRow | None:
         """The row of a valid token."""
         row = self._tokens.get(_digest(secret))
-        if row is None or _is_over(row, self._clock.now()) or not self.admits(row.person):
+        if row is None or is_over(row, self._clock.now()) or not self.admits(row.person):
             return None
         return row
 
@@ -221,7 +222,7 @@ class SignIns:
         session = self._sessions.get(key)
         if session is not None:
             return session.expires_at > now and self.admits(session.person)
-        return any(row.id == key and not _is_over(row, now) and self.admits(row.person) for row in self.tokens)
+        return any(row.id == key and not is_over(row, now) and self.admits(row.person) for row in self.tokens)
 
     async def revoke(self, name: str) -> bool:
         """Revoke a token by its name or id; False if there is none."""
@@ -245,10 +246,6 @@ class SignIns:
 def csrf_of(cookie: str) -> str:
     """The token with which a page of that session proves to be ours: other sites can neither read nor guess it."""
     return hmac.new(cookie.encode(), b"antler csrf", hashlib.sha256).hexdigest()
-
-
-def _is_over(row: TokenRow, now: datetime) -> bool:
-    return row.expires_at is not None and row.expires_at <= now
 
 
 def _digest(secret: str) -> str:

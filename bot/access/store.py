@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from bot.settings import Settings
     from bot.store.access import AccessRow, SubjectKind
+    from bot.store.sessions import TokenRow
     from channels.message import Message
 
 Subject = tuple["SubjectKind", str]
@@ -194,7 +195,7 @@ class AccessStore:
         return replace(base, access=access)
 
 
-def is_over(row: AccessRow, now: datetime) -> bool:
+def is_over(row: AccessRow | TokenRow, now: datetime) -> bool:
     return row.expires_at is not None and row.expires_at <= now
 
 

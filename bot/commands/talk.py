@@ -230,7 +230,7 @@ class UsageCommands:
         if not any(spent.tokens for _, spent in facts.days):
             return await self._answers.say(call, text, "/usage")
         days = self._page.days_text(facts, call.texts)
-        if not self._pictures.shows_images(call.message.account):
+        if not self._pictures.takes_files(call.message.account):
             return await self._answers.say(call, f"{text}\n\n{days}", "/usage")
         key = f"event:{call.event_id}"
         async with self._pictures.drawn(key, "usage.png", partial(_picture, facts), instead=days) as file:

@@ -108,11 +108,6 @@ class Presented:
         part = await asyncio.to_thread(self._keep, run_id, f"{name}.part", lambda: content)
         return await asyncio.to_thread(part.replace, part.with_name(name))
 
-    def shows_images(self, account: str) -> bool:
-        """Whether people see pictures there; a terminal only stores them."""
-        caps = self._capabilities(account)
-        return caps is not None and caps.files and not caps.operator
-
     @asynccontextmanager
     async def drawn(
         self, reply_key: str, name: str, draw: Callable[[], bytes], *, instead: str
