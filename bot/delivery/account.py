@@ -62,17 +62,15 @@ LOOK = 5.0
 class AccountSnapshot:
     """An account's replies, for /status.
 
-    used_calls of allowed_calls in the last second; oldest_wait: seconds that the oldest final has been waiting.
-    overdue: the same without pauses requested by the platform. limited: seconds left of such a pause for a final, 0 for
-    none. stopped: why nothing is sent ("" while it works). proven: a call has succeeded since the start.
-    calls: since the start, by outcome: done, limited (429), unknown, refused. waits: of finals until shown.
+    oldest_wait: seconds that the oldest final has been waiting. overdue: the same without pauses requested by the
+    platform. limited: seconds left of such a pause for a final, 0 for none. stopped: why nothing is sent ("" while it
+    works). proven: a call has succeeded since the start. calls: since the start, by outcome: done, limited (429),
+    unknown, refused. waits: of finals until shown.
     """
 
     account: str
     open_replies: int
     waiting_finals: int
-    used_calls: int
-    allowed_calls: float
     oldest_wait: float
     overdue: float
     limited: float
@@ -231,13 +229,10 @@ class Account:
     def snapshot(self) -> AccountSnapshot:
         now = self._shared.clock.monotonic()
         finals = [(reply.final_since, self._limited_until(reply)) for reply in self.replies.values() if reply.final]
-        budget = None if self._scheduler is None else self._scheduler.budget
         return AccountSnapshot(
             account=self.name,
             open_replies=len(self.replies),
             waiting_finals=len(finals),
-            used_calls=0 if budget is None else budget.used(now),
-            allowed_calls=0.0 if budget is None else budget.per_second,
             oldest_wait=now - min((since for since, _ in finals), default=now),
             overdue=max(0.0, now - min(map(max, finals), default=now)),
             limited=max(0.0, max((limited - now for _, limited in finals), default=0.0)),

@@ -263,13 +263,6 @@ class AccountBudget:
         if self._window is not None:
             self._window.give_back()
 
-    def used(self, now: float) -> int:
-        return 0 if self._window is None else self._window.used(now)
-
-    @property
-    def per_second(self) -> float:
-        return self._rate
-
     def edit_ready_at(self, now: float, priority: Priority) -> float:
         """The earliest time for another edit of an existing message."""
         return now if self._edits is None else self._edits.ready_at(now, SHARE[priority])

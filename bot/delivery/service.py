@@ -35,13 +35,6 @@ LAST_CALLS = 5.0
 """Seconds granted to calls in flight when their channel is removed; the outcome of longer ones stays unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverySnapshot:
-    """How busy each account is, for /status."""
-
-    accounts: tuple[AccountSnapshot, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDraft:
     """A reply of an earlier process that never became final and has not been reopened."""
@@ -49,7 +42,6 @@ class OpenDraft:
     reply_key: str
     address: Address
     reply_to: str | None
-    message_ids: tuple[str, ...]
 
 
 class Delivery:
@@ -144,7 +136,6 @@ class Delivery:
                 reply_key=key,
                 address=rows[0].address,
                 reply_to=rows[0].reply_to,
-                message_ids=tuple(row.message_id for row in rows if row.message_id is not None),
             )
             for key, rows in (await self._journal.undelivered()).items()
             if not rows[0].final and self._find(key, rows[0].address) is None
@@ -255,8 +246,9 @@ class Delivery:
             reply.settle(Outcome.PENDING)
         self._progressed()
 
-    def snapshot(self) -> DeliverySnapshot:
-        return DeliverySnapshot(tuple(account.snapshot() for account in self._accounts.values()))
+    def snapshot(self) -> tuple[AccountSnapshot, ...]:
+        """How busy each account is, for /status."""
+        return tuple(account.snapshot() for account in self._accounts.values())
 
     def _unfinished(self) -> bool:
         """Whether anything is left that could be shown now."""

@@ -135,7 +135,7 @@ class Figures(Collector):
         yield from self._of_connections()
         yield from self._of_inbound()
         yield from self._of_runs()
-        yield from self._of_delivery(self._watched.delivery.snapshot().accounts)
+        yield from self._of_delivery(self._watched.delivery.snapshot())
 
     def _account(self, name: str) -> list[str]:
         return [name, self._watched.platforms.get(name, "")]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from bot.delivery.service import DeliverySnapshot
+    from bot.delivery.account import AccountSnapshot
     from bot.store import Store
     from channels.base import Clock, Health
     from harness.models.health import ModelHealth
@@ -120,7 +120,7 @@ class HealthService:
         self,
         *,
         connections: Callable[[], Mapping[str, Health]],
-        sending: Callable[[], DeliverySnapshot],
+        sending: Callable[[], tuple[AccountSnapshot, ...]],
         models: ModelHealth,
         store: Store,
         folder: Path,
@@ -228,7 +228,7 @@ class HealthService:
     def _of_sending(self, now: float, broken: set[str]) -> Iterator[Condition]:
         """Conditions of sending. broken: accounts that have stopped altogether, which are reported only once."""
         configured = self._connections()
-        for each in self._sending().accounts:
+        for each in self._sending():
             if each.account not in configured or each.account in broken:
                 continue
             problem, detail, since = None, "", now

@@ -18,7 +18,6 @@ import psycopg
 from bot.clock import SystemClock
 from bot.control import logs
 from bot.control.lock import SHARED, DataDirInUse, DataDirLock
-from bot.delivery.service import DeliverySnapshot
 from bot.files.sandboxes import Sandboxes
 from bot.http.listener import HttpUnavailable, listening
 from bot.operations.health import HealthService
@@ -216,7 +215,7 @@ class Worker:
         self.jobs = Jobs(patient, has.agent.harness, meter, owners, queue.registration, queue.draft, self._fenced)
         self._health = HealthService(
             connections=dict,
-            sending=lambda: DeliverySnapshot(()),
+            sending=tuple,
             models=has.models,
             store=store,
             folder=settings.data_dir,

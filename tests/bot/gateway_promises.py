@@ -254,7 +254,7 @@ def nothing_is_left(play: Play) -> None:
     assert core.runs.active == {}
     assert core.runs.waiting == 0
     assert len(core.actors) == 0
-    assert [account.open_replies for account in core.delivery.snapshot().accounts] == [0]
+    assert [account.open_replies for account in core.delivery.snapshot()] == [0]
     assert not any(play.agent.at_work.values())
     assert not any(play.agent.hanging.values())
     texts = texts_for("en")

@@ -253,7 +253,7 @@ class Live:
 
     def _accounts(self, conditions: Sequence[Condition]) -> list[Account]:
         known = {each.key: each for each in conditions}
-        finals = {each.account: each.waiting_finals for each in self._parts.delivery.snapshot().accounts}
+        finals = {each.account: each.waiting_finals for each in self._parts.delivery.snapshot()}
         channels = self._parts.settings().channels
         found = []
         for connection in self._parts.health.connections():

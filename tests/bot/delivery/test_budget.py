@@ -137,7 +137,7 @@ async def test_an_idle_delivery_holds_nothing_and_sets_no_timer(tmp_path: Path) 
         await w.drained()
         await w.clock.advance(300)
         assert w.clock.sleeping == 0
-        (account,) = w.delivery.snapshot().accounts
+        (account,) = w.delivery.snapshot()
         assert account.open_replies == 0
 
 

@@ -14,7 +14,7 @@ from bot.store import outbox
 from bot.store.outbox import Sent
 from channels.capabilities import Rate
 from channels.message import Button, OutboundFile, OutboundMessage
-from tests.delivery_world import RATE, SECRET, dm, group, world
+from tests.delivery_world import SECRET, dm, group, world
 from tests.memory_channel import FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 
 if TYPE_CHECKING:
@@ -399,7 +399,7 @@ async def test_a_reply_is_reopened_where_it_was(tmp_path: Path) -> None:
         assert await w.delivery.open("r1", dm(), None) is reply
         await w.restart()
         (draft,) = await w.delivery.undelivered_drafts()
-        assert (draft.reply_key, draft.message_ids) == ("r1", ("m1",))
+        assert draft.reply_key == "r1"
         again = await w.delivery.open("r1", dm(), None)
         assert again.message_ids == {0: "m1"}
         assert await w.delivery.undelivered_drafts() == []
@@ -414,11 +414,10 @@ async def test_the_snapshot_tells_what_waits(tmp_path: Path) -> None:
         await w.say("one", key="a")
         await w.delivery.open("b", dm("2"), None)
         await w.clock.advance(7)
-        (account,) = w.delivery.snapshot().accounts
+        (account,) = w.delivery.snapshot()
         assert (account.account, account.open_replies, account.waiting_finals) == ("memory", 2, 1)
         assert account.oldest_wait == pytest.approx(7)
         assert account.stopped == ""
-        assert account.allowed_calls == RATE.per_second
 
 
 async def test_previews_in_a_dm_leave_one_message_at_the_end(tmp_path: Path) -> None:

@@ -51,11 +51,11 @@ async def test_a_call_that_is_refused_as_if_nothing_could_be_sent_holds_up_the_o
         w.channel.fail("send", Fatal("invalid_auth", "a new token"))
         await w.say("one", key="a")
         await w.clock.settle()
-        assert [account.stopped for account in w.delivery.snapshot().accounts] == ["a new token"]
+        assert [account.stopped for account in w.delivery.snapshot()] == ["a new token"]
         await w.say("two", key="b", chat="2")
         await w.clock.advance(2)
         assert w.channel.texts("2") == ["two"]
-        assert [account.stopped for account in w.delivery.snapshot().accounts] == [""]
+        assert [account.stopped for account in w.delivery.snapshot()] == [""]
         await w.clock.advance(15)
         assert w.texts == ["one"]
 
@@ -66,7 +66,7 @@ async def test_where_nothing_can_be_sent_one_call_is_tried_now_and_then_until_it
         for number in range(20):
             await w.say(f"answer {number}", key=f"r{number}", chat=f"{number}")
         await w.clock.advance(3600)
-        (account,) = w.delivery.snapshot().accounts
+        (account,) = w.delivery.snapshot()
         assert account.stopped == "put a new token into the config"
         assert account.waiting_finals == 20
         assert account.oldest_wait == pytest.approx(3600, abs=1)
@@ -75,7 +75,7 @@ async def test_where_nothing_can_be_sent_one_call_is_tried_now_and_then_until_it
         await w.clock.advance(24 * 3600)
         assert len(w.calls("send")) >= 60, "never more than a quarter of an hour apart"
         assert [w.channel.texts(f"{number}") for number in range(20)] == [[f"answer {n}"] for n in range(20)]
-        assert w.delivery.snapshot().accounts[0].stopped == ""
+        assert w.delivery.snapshot()[0].stopped == ""
 
 
 @pytest.mark.parametrize("how", ["hello", "reconnect"])

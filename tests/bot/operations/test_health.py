@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.control.server import describe
-from bot.delivery.service import DeliverySnapshot
 from bot.operations.health import DEAF_AFTER, DISK_LOW, LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
 from bot.operations.outages import GRACE, GRACE_AFTER_MANY, LOOK_SECONDS, MANY
 from bot.store import Store
@@ -326,7 +325,7 @@ async def test_the_age_of_the_write_in_hand_is_known(tmp_path: Path) -> None:
     store = await Store.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
     health = HealthService(
         connections=dict,
-        sending=lambda: DeliverySnapshot(()),
+        sending=tuple,
         models=ModelHealth(),
         store=store,
         folder=tmp_path,
