@@ -23,7 +23,6 @@ from bot.access.admission import FloodGate
 from bot.access.signin import PREFIX, csrf_of
 from bot.http.errors import HttpProblem
 from bot.http.sse import HEARTBEAT_SECONDS, stream
-from bot.store.identity import native_on
 from channels.supervision import until_first
 
 if TYPE_CHECKING:
@@ -70,10 +69,6 @@ class Caller:
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
-
-    def native(self, account: str) -> str:
-        """The caller's id as a sender on one of the gateway's own accounts."""
-        return native_on(account, self.person)
 
 
 class Gatekeeper:

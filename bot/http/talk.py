@@ -81,12 +81,9 @@ class Talk:
 
     # Listing.
 
-    def new_chat(self, caller: Caller, name: str = "") -> str:
-        """The id of one of the caller's conversations, which begins with its first message. name: up to 64 letters,
-        digits, dots, dashes and underscores; "" for one that is certainly new. Raises HttpProblem."""
-        if name and not CHAT_NAME.fullmatch(name):
-            raise HttpProblem(422, "invalid", "the name of a conversation consists of letters, digits, dots and dashes")
-        return chat_of(caller.person, name or secrets.token_hex(12))
+    def new_chat(self, caller: Caller) -> str:
+        """The id of a new conversation of the caller, which begins with its first message."""
+        return chat_of(caller.person, secrets.token_hex(12))
 
     def require(self, caller: Caller, chat: str) -> str:
         """The chat, if it is the caller's. Raises HttpProblem, the same for another's chat as for a missing one."""

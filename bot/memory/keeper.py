@@ -173,11 +173,10 @@ class OwnerStates:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was forgotten. facts: remembered ones. turns: not yet learned. summaries: whether there were any."""
+    """What was forgotten. facts: remembered ones. turns: not yet learned."""
 
     facts: int = 0
     turns: int = 0
-    summaries: bool = False
 
 
 class MemoryKeeper:
@@ -278,7 +277,7 @@ class MemoryKeeper:
             known = await self._change(owner, agent, lambda _: Memory(), forgets=True)
         facts = len(known.facts)
         log.info("the memory %s was forgotten: %d facts, %d turns", hashed(owner, agent), facts, turns)
-        return Forgotten(facts, turns, summaries=summaries(known) != summaries(Memory()))
+        return Forgotten(facts, turns)
 
     async def forget_person(self, group_owner: str, person: str, agent: str = "") -> Forgotten:
         """Forget a person (`account:native id`) in a group's memory: facts based on their words, their turns that are
@@ -292,7 +291,7 @@ class MemoryKeeper:
             known = await self._change(group_owner, agent, lambda memory: without_person(memory, person), forgets=True)
         left = without_person(known, person)
         facts = len(known.facts) - len(left.facts)
-        return Forgotten(facts, turns, summaries=summaries(known) != summaries(left))
+        return Forgotten(facts, turns)
 
     async def forget_everywhere(self, person: str) -> int:
         """Forget all memories of the person, including those of agents, and the person in the memories of the account's

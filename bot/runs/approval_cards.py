@@ -26,8 +26,6 @@ HASH_SHOWN = 12
 ABOUT = 60
 _TICKS = re.compile(r"`+")
 
-Rows = tuple[tuple[Button, ...], ...]
-
 
 def prompt_of(row: ApprovalRow) -> PromptRow:
     """The question behind the buttons. Who may answer is decided elsewhere, since administrators may too."""

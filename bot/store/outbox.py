@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, case, delete, func, select, update
 
@@ -196,13 +196,10 @@ def mark_unsent(tx: Connection, reply_key: str, part: int) -> None:
     tx.execute(MARK_SHOWN.where(outbox.c.message_id.is_(None)), {"k": reply_key, "p": part, "rev": 0})
 
 
-def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | None = None) -> None:
-    """Mark a part to be sent again because its platform message was deleted. idem_key: a new key, if needed (a platform
-    that knows the old key would return the deleted message)."""
+def clear_message(tx: Connection, reply_key: str, part: int) -> None:
+    """Mark a part to be sent again because its platform message was deleted."""
     shown = case((outbox.c.sent_rev == RETIRED, RETIRED), else_=0)
-    changes: dict[str, Any] = {"message_id": None, "sent_rev": shown, "epoch": EPOCH}
-    if idem_key is not None:
-        changes["idem_key"] = idem_key
+    changes = {"message_id": None, "sent_rev": shown, "epoch": EPOCH}
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key, outbox.c.part == part).values(changes))
 
 

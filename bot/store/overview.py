@@ -155,7 +155,6 @@ class RunRecord:
     calls: dict[str, tuple[datetime, datetime | None]] = field(default_factory=dict)
     spent: dict[str, Spent] = field(default_factory=dict)
     asked: tuple[tuple[str, str, str | None], ...] = ()
-    shown_at: datetime | None = None
 
 
 def runs_of_thread(tx: Connection, found: ThreadFacts, limit: int) -> list[RunRecord]:
@@ -172,7 +171,6 @@ def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
     told = select(run_events.c.type, run_events.c.body).where(run_events.c.run_id == run_id)
     began = select(effects.c.call_id, effects.c.started_at, effects.c.done_at).where(effects.c.run_id == run_id)
     asked = select(approvals.c.tool, approvals.c.shown, approvals.c.decision).where(approvals.c.run_id == run_id)
-    shown = select(outbox.c.delivered_at).where(outbox.c.reply_key == row.reply_key, outbox.c.part == 0)
     mine = (usage.c.thread_id == row.thread_id) & (usage.c.run_id == run_id)
     return RunRecord(
         row=value_of(RunRow, row, state=RunState(row.state)),
@@ -185,7 +183,6 @@ def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
         asked=tuple(
             (tool, args, decision) for tool, args, decision in tx.execute(asked.order_by(approvals.c.asked_at))
         ),
-        shown_at=tx.scalar(shown),
     )
 
 

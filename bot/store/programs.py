@@ -113,7 +113,6 @@ def _thread(row: Row[*tuple[Any, ...]]) -> ProgramThread:
 class Sent:
     """The state of a message that was sent. reason: why it is settled."""
 
-    inbox_id: int
     state: InboxState
     reason: str | None
     run_id: str | None
@@ -122,9 +121,9 @@ class Sent:
 def sent(tx: Connection, account: str, chat: str, message_id: str) -> Sent | None:
     """The state of a message that a program sent; None if it was never stored."""
     there = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
-    query = select(inbox.c.id, inbox.c.state, inbox.c.reason, inbox.c.run_id).where(there)
+    query = select(inbox.c.state, inbox.c.reason, inbox.c.run_id).where(there)
     row = tx.execute(query.order_by(inbox.c.id.desc()).limit(1)).first()
-    return None if row is None else Sent(row.id, InboxState(row.state), row.reason, row.run_id)
+    return None if row is None else Sent(InboxState(row.state), row.reason, row.run_id)
 
 
 def arrives(tx: Connection, account: str, chat: str) -> bool:

@@ -37,7 +37,6 @@ class Answered:
     """A reply of the bot. message_ids: of its sent parts, in order. message: None while the reply is being generated.
     forgotten: its words were deleted."""
 
-    reply_key: str
     message_ids: tuple[str, ...]
     message: OutboundMessage | None
     forgotten: bool
@@ -53,7 +52,6 @@ class Listed:
     key: str
     thread_id: str
     title: str
-    created_at: datetime
     touched_at: datetime
 
 
@@ -105,7 +103,6 @@ def _listed(row: Row[Any]) -> Listed:
         key=row.key,
         thread_id=row.thread_id,
         title=row.title,
-        created_at=row.created_at,
         touched_at=row.touched_at if row.touched_at is not None else row.created_at,
     )
 
@@ -143,7 +140,7 @@ def answered(tx: Connection, account: str, chat: str, limit: int, before: dateti
     parts: dict[str, list[Any]] = {}
     for row in rows:
         parts.setdefault(row.reply_key, []).append(row)
-    found = [_answered(key, each) for key, each in parts.items()]
+    found = [_answered(each) for each in parts.values()]
     there_now = [each for each in found if each.message_ids and not each.forgotten]
     return sorted(there_now, key=lambda each: each.at, reverse=True)
 
@@ -154,14 +151,13 @@ def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> Answer
     at = tx.scalar(select(outbox.c.reply_key).where(there, outbox.c.message_id == message_id).limit(1))
     if at is None:
         return None
-    return _answered(at, list(tx.execute(select(outbox).where(outbox.c.reply_key == at).order_by(outbox.c.part))))
+    return _answered(list(tx.execute(select(outbox).where(outbox.c.reply_key == at).order_by(outbox.c.part))))
 
 
-def _answered(reply_key: str, rows: Sequence[Any]) -> Answered:
+def _answered(rows: Sequence[Any]) -> Answered:
     """Build a reply. rows: its parts in order."""
     first = rows[0]
     return Answered(
-        reply_key=reply_key,
         message_ids=tuple(row.message_id for row in rows if row.message_id is not None and row.sent_rev >= 0),
         message=from_json(OUTBOUND_MESSAGE, first.body) if first.body else None,
         forgotten=not first.body and (first.final or first.abandoned is not None),
@@ -195,7 +191,7 @@ def presented(tx: Connection, account: str, owner: str, limit: int) -> list[tupl
     parts: dict[str, list[Any]] = {key: [] for key in keys}
     for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(keys)).order_by(outbox.c.part)):
         parts[row.reply_key].append(row)
-    return [(keys[key], _answered(key, rows)) for key, rows in parts.items()]
+    return [(keys[key], _answered(rows)) for key, rows in parts.items()]
 
 
 def kept_files(tx: Connection, names: Iterable[str]) -> set[str]:

@@ -166,7 +166,7 @@ async def test_one_person_is_forgotten_in_a_group(world: World) -> None:
     await add_summary(world, GROUP, "A team; Ann bakes.")
     await world.queue("I bring tea too", GROUP, ANN, "t1")
     kept = await world.queue("we meet at ten", GROUP, BOB, "t2")
-    assert await world.book.forget_person(GROUP, ANN) == Forgotten(facts=1, turns=1, summaries=True)
+    assert await world.book.forget_person(GROUP, ANN) == Forgotten(facts=1, turns=1)
     assert await world.facts(GROUP) == ["the team meets on Monday"]
     assert [turn.run_id for turn in await world.waiting(GROUP)] == [kept.run_id]
     assert "Ann" not in (await world.kept.load(GROUP)).to_json()
