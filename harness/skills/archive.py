@@ -185,7 +185,7 @@ def unpack(archive: Path) -> Unpacked:
         with _opened(archive) as file:
             return _unpacked(file)
     except OSError as error:
-        raise _refused("", f"cannot be read: {os.strerror(error.errno or 0)}") from error
+        raise _refused(f"cannot be read: {os.strerror(error.errno or 0)}") from error
 
 
 def _opened(archive: Path) -> BinaryIO:
@@ -195,20 +195,20 @@ def _opened(archive: Path) -> BinaryIO:
         return os.fdopen(fd, "rb")
     os.close(fd)
     if stat.S_ISREG(found.st_mode):
-        raise _refused("", f"is larger than {LARGEST_ARCHIVE // MEGABYTE} MB")
-    raise _refused("", "is not a file")
+        raise _refused(f"is larger than {LARGEST_ARCHIVE // MEGABYTE} MB")
+    raise _refused("is not a file")
 
 
 def _unpacked(file: BinaryIO) -> Unpacked:
     if file.read(4) != b"PK\x03\x04":
-        raise _refused("", "is not a zip archive, or is empty")
+        raise _refused("is not a zip archive, or is empty")
     try:
         with zipfile.ZipFile(file) as table:
             entries, end = table.infolist(), table.start_dir
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error) as error:
-        raise _refused("", f"is not a readable zip archive: {error}") from error
+        raise _refused(f"is not a readable zip archive: {error}") from error
     if len(entries) > MOST_ENTRIES:
-        raise _refused("", f"holds {len(entries)} entries; at most {MOST_ENTRIES} are allowed")
+        raise _refused(f"holds {len(entries)} entries; at most {MOST_ENTRIES} are allowed")
     top = _top(entries)
     problems = [*_faults(entries, end), *_crowded(entries), *_layout(entries, top)]
     if problems:
@@ -291,8 +291,8 @@ def _contents(file: BinaryIO, entries: list[zipfile.ZipInfo], top: str) -> dict[
     return files
 
 
-def _refused(name: str, message: str) -> ArchiveRefused:
-    return ArchiveRefused([Problem(name, "", message)])
+def _refused(message: str) -> ArchiveRefused:
+    return ArchiveRefused([Problem("", "", message)])
 
 
 def _problem(info: zipfile.ZipInfo, message: str) -> Problem:

@@ -122,11 +122,11 @@ def _counts(character: str, *, first: bool = False) -> bool:
 def parse_bytes(raw: bytes, folder_name: str, *, strict: bool = False) -> SkillDocument:
     """Parse a SKILL.md. strict: refuse unknown keys. Raises SkillError, which names every problem."""
     if len(raw) > LARGEST_FILE:
-        raise _broken("", f"is larger than {LARGEST_FILE // 1024} KB")
+        raise _broken(f"is larger than {LARGEST_FILE // 1024} KB")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _broken("", "is not UTF-8 text") from None
+        raise _broken("is not UTF-8 text") from None
     front, body = _split(text.replace("\r\n", "\n").replace("\r", "\n"))
     values = _values(front)
     reader = _Reader(values)
@@ -139,21 +139,21 @@ def parse_bytes(raw: bytes, folder_name: str, *, strict: bool = False) -> SkillD
     return document
 
 
-def _broken(key: str, message: str) -> SkillError:
-    return SkillError([Problem(SKILL_FILE, key, message)])
+def _broken(message: str) -> SkillError:
+    return SkillError([Problem(SKILL_FILE, "", message)])
 
 
 def _split(text: str) -> tuple[str, str]:
     """Front matter and workflow. Raises SkillError."""
     lines = text.split("\n")
     if lines[0].rstrip() != FENCE:
-        raise _broken("", f"should begin with front matter between two lines of {FENCE}")
+        raise _broken(f"should begin with front matter between two lines of {FENCE}")
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
-        raise _broken("", f"has no {FENCE} at the end of its front matter")
+        raise _broken(f"has no {FENCE} at the end of its front matter")
     front = "\n".join(lines[1:end]) + "\n"
     if len(front.encode("utf-8", "surrogatepass")) > LARGEST_FRONT_MATTER:
-        raise _broken("", f"has front matter larger than {LARGEST_FRONT_MATTER // 1024} KB")
+        raise _broken(f"has front matter larger than {LARGEST_FRONT_MATTER // 1024} KB")
     return front, "\n".join(lines[end + 1 :]).strip("\n")
 
 
@@ -164,14 +164,14 @@ def _values(front: str) -> dict[str, Any]:
         loader = yaml.BaseLoader(front)
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise _broken("", "has front matter that is not a list of `key: value`")
+            raise _broken("has front matter that is not a list of `key: value`")
         twice = _twice(node)
         if twice:
             raise SkillError(Problem(SKILL_FILE, key, "occurs twice") for key in twice)
         values: dict[str, Any] = loader.construct_document(node)
         return values
     except yaml.YAMLError as error:
-        raise _broken("", f"has front matter that is not valid YAML: {shown(_line(str(error)))}") from error
+        raise _broken(f"has front matter that is not valid YAML: {shown(_line(str(error)))}") from error
 
 
 def _check_events(front: str) -> None:
@@ -179,14 +179,14 @@ def _check_events(front: str) -> None:
     depth = 0
     for event in yaml.parse(front, Loader=yaml.BaseLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise _broken("", f"has a YAML anchor or alias{_place(event)}; write out the value")
+            raise _broken(f"has a YAML anchor or alias{_place(event)}; write out the value")
         if isinstance(event, yaml.ScalarEvent) and _line(event.value) != shown(_line(event.value)):
-            raise _broken("", f"has a control character{_place(event)}")
+            raise _broken(f"has a control character{_place(event)}")
         if getattr(event, "tag", None) is not None:
-            raise _broken("", f"has a YAML tag{_place(event)}; write the plain value")
+            raise _broken(f"has a YAML tag{_place(event)}; write the plain value")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise _broken("", f"has front matter nested deeper than {DEEPEST} levels")
+            raise _broken(f"has front matter nested deeper than {DEEPEST} levels")
 
 
 def _line(text: str) -> str:
