@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, AsyncStream, Omit
 from pydantic import PrivateAttr
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from harness.graph.messages import REASONING, readable_by
 from harness.models.transport import http_timeout
@@ -41,9 +40,6 @@ DRAIN_SECONDS = 0.1
 """How long to wait for the end of the body after DONE; a connection that was read to the end is reused."""
 TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
 """Keys of a delta that contain text."""
-MOST_LEFT_OUT = 100
-"""Characters at the end of incomplete arguments that may be left out: the beginning of a key or of a number."""
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]]', re.DOTALL)
 
 
 def openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
@@ -71,36 +67,16 @@ def extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def partial_json(text: str, *, strict: bool = False) -> Any:
-    """A call's arguments, completed if they end too early. Raises ValueError and RecursionError.
+    """A call's arguments, as far as they go if they end too early; what follows them is ignored. Raises ValueError, and
+    RecursionError if they are nested too deeply.
 
-    LangChain's own function leaves out ever more characters of what it cannot read, even of a part in the middle of the
-    arguments: some ten thousand would block the process, and with it everybody's answers, for minutes.
+    LangChain's own function leaves out ever more characters of what it cannot read: some ten thousand would block the
+    process, and with it everybody's answers, for minutes.
     """
     try:
-        return json.loads(text, strict=strict)
+        return json.JSONDecoder(strict=strict).raw_decode(text.lstrip())[0]
     except json.JSONDecodeError:
-        body, closing = _closed(text)
-    for left_out in range(min(MOST_LEFT_OUT, len(body))):
-        try:
-            return json.loads(body[: len(body) - left_out] + closing, strict=strict)
-        except json.JSONDecodeError as error:
-            if error.pos + MOST_LEFT_OUT < len(body):
-                break
-    return json.loads(text, strict=strict)  # raises the text's own error
-
-
-def _closed(text: str) -> tuple[str, str]:
-    """A JSON text whose last string is closed, and the brackets that close the rest. Raises ValueError."""
-    open_brackets: list[str] = []
-    for found in _STRING_OR_BRACKET.finditer(text):
-        match found[0][0]:
-            case '"' if not found[1]:
-                text = text[: found.end()] + '"'
-            case "{" | "[" as bracket:
-                open_brackets.append("}" if bracket == "{" else "]")
-            case "}" | "]" as bracket if not open_brackets or open_brackets.pop() != bracket:
-                raise ValueError("brackets that do not match")
-    return text, "".join(reversed(open_brackets))
+        return from_json(text, allow_partial="trailing-strings")
 
 
 _messages: Any = ai
