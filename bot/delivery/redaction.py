@@ -8,31 +8,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from bot.texts.markdown import plain
-from channels.text.blocks import (
-    Bold,
-    Code,
-    CodeBlock,
-    Heading,
-    Italic,
-    LineBreak,
-    Link,
-    ListBlock,
-    Paragraph,
-    Quote,
-    Spoiler,
-    Strike,
-    Table,
-    Text,
-)
+from channels.text.blocks import texts
 from channels.text.parse import open_marks, parse
 from channels.text.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from bot.redaction import Redactor
     from channels.message import OutboundMessage
-    from channels.text.blocks import Block, Inline
 
 SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000
 """Characters of one additional message, where an answer can only grow by messages."""
@@ -86,48 +68,13 @@ def may_hide(source: str, redact: Redactor) -> bool:
 def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
     """Redact a text. If a secret only appears once it is parsed as Markdown, the whole text loses its formatting."""
     addresses: list[str] = []
-    shown = "\n\n".join(_shown_blocks(parse(source, growing=growing), addresses))
+    shown = "\n\n".join(texts(parse(source, growing=growing), addresses))
     safe, safe_addresses = redact(shown), [redact(address) for address in addresses]
     if growing:
         safe = redact.without_beginning(safe)
     if (safe, safe_addresses) == (shown, addresses):
         return source
     return plain("\n".join([safe, *safe_addresses]))
-
-
-def _shown_blocks(blocks: Iterable[Block], addresses: list[str]) -> Iterator[str]:
-    """The displayed text of blocks; the targets of links are added to `addresses`."""
-    for block in blocks:
-        match block:
-            case Heading(inlines=inlines) | Paragraph(inlines=inlines):
-                yield _shown(inlines, addresses)
-            case CodeBlock(text=text):
-                yield text
-            case Quote(blocks=inner):
-                yield from _shown_blocks(inner, addresses)
-            case ListBlock(items=items):
-                for item in items:
-                    yield from _shown_blocks(item.blocks, addresses)
-            case Table(header=header, rows=rows):
-                yield "\n".join(" ".join(_shown(cell, addresses) for cell in row) for row in (header, *rows))
-            case _:
-                pass  # a rule has no text
-
-
-def _shown(inlines: Iterable[Inline], addresses: list[str]) -> str:
-    pieces: list[str] = []
-    for node in inlines:
-        match node:
-            case Text(text) | Code(text):
-                pieces.append(text)
-            case LineBreak():
-                pieces.append("\n")
-            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
-                pieces.append(_shown(children, addresses))
-            case Link(url, children):
-                pieces.append(_shown(children, addresses))
-                addresses.append(url)
-    return "".join(pieces)
 
 
 class GrowingText:

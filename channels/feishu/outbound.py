@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.adapter import Keyboard, keyboard
 from channels.base import Part
-from channels.text.blocks import CodeBlock, Heading, ListBlock, ListItem, Paragraph, Quote, Table, plain
+from channels.text.blocks import texts
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
 from channels.text.parse import parse
@@ -22,7 +22,6 @@ from channels.text.split import shortened
 
 if TYPE_CHECKING:
     from channels.message import Address, OutboundFile, OutboundMessage
-    from channels.text.blocks import Block
 
 PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
@@ -190,22 +189,7 @@ def text(part: FeishuPart) -> str:
 def summary(part: FeishuPart) -> str:
     """The line shown for the answer in the list of chats and in notifications, which show Markdown literally."""
     beginning = parse((part.text or part.status)[:_SUMMARY_SOURCE], growing=True)
-    return shortened(one_line(" ".join(map(_words, beginning))), _SUMMARY_CHARACTERS)
-
-
-def _words(block: Block | ListItem) -> str:
-    match block:
-        case Heading(_, inlines) | Paragraph(inlines):
-            return plain(inlines)
-        case CodeBlock(_, text):
-            return text
-        case Quote(blocks) | ListItem(blocks):
-            return " ".join(map(_words, blocks))
-        case ListBlock(items):
-            return " · ".join(map(_words, items))
-        case Table(header):
-            return " · ".join(map(plain, header))
-    return ""
+    return shortened(one_line(" ".join(texts(beginning))), _SUMMARY_CHARACTERS)
 
 
 def _with_the_rest(part: FeishuPart) -> str:

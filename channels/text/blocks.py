@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,28 @@ class Rule:
 Block: TypeAlias = Heading | Paragraph | CodeBlock | ListBlock | Quote | Table | Rule
 
 
-def plain(inlines: Inlines) -> str:
-    """The text that a person reads, without any formatting; line breaks as newlines."""
+def texts(blocks: Iterable[Block], addresses: list[str] | None = None) -> Iterator[str]:
+    """The text that a person reads of each paragraph, heading, code block and table. addresses: links add their targets
+    to it."""
+    for block in blocks:
+        match block:
+            case Heading(_, inlines) | Paragraph(inlines):
+                yield plain(inlines, addresses)
+            case CodeBlock(_, text):
+                yield text
+            case Quote(inner):
+                yield from texts(inner, addresses)
+            case ListBlock(items):
+                for item in items:
+                    yield from texts(item.blocks, addresses)
+            case Table(header, rows):
+                yield "\n".join(" ".join(plain(cell, addresses) for cell in row) for row in (header, *rows))
+            case Rule():
+                pass
+
+
+def plain(inlines: Inlines, addresses: list[str] | None = None) -> str:
+    """The text that a person reads, without any formatting; line breaks as newlines. addresses: see `texts`."""
     pieces: list[str] = []
     for node in inlines:
         match node:
@@ -133,8 +156,12 @@ def plain(inlines: Inlines) -> str:
                 pieces.append(text)
             case LineBreak():
                 pieces.append("\n")
-            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children) | Link(_, children):
-                pieces.append(plain(children))
+            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
+                pieces.append(plain(children, addresses))
+            case Link(url, children):
+                pieces.append(plain(children, addresses))
+                if addresses is not None:
+                    addresses.append(url)
     return "".join(pieces)
 
 

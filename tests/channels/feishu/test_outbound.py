@@ -143,7 +143,7 @@ def test_the_list_of_chats_shows_the_beginning() -> None:
     )
     assert (
         outbound.summary(only("> - *a*\n> - b\n\n| c | d |\n|---|---|\n| e | f |\n\n```py\n1 * 2\n```"))
-        == "a · b c · d 1 * 2"
+        == "a b c d e f 1 * 2"
     )
     assert len(outbound.summary(only("word " * 100))) <= 80
 
