@@ -11,7 +11,7 @@ from sqlalchemy import delete, or_, select, update
 
 from bot.store.rows import InboxState, value_of
 from bot.store.runs import OPEN_STATES, TOUCH
-from bot.store.sql import insert
+from bot.store.sql import insert_new
 from bot.store.tables import conversations, inbox, program_threads, runs, threads
 from channels.message import INBOUND_EVENT, Message
 
@@ -41,7 +41,7 @@ class ProgramThread:
 def create(tx: Connection, row: ProgramThread) -> bool:
     """Record a thread; False if one with that key exists."""
     values = {**asdict(row), "metadata": json.dumps(dict(row.metadata))}
-    new = insert(tx, program_threads).on_conflict_do_nothing(index_elements=["key"]).returning(program_threads.c.key)
+    new = insert_new(tx.dialect.name, program_threads).returning(program_threads.c.key)
     return tx.execute(new, values).first() is not None  # PostgreSQL counts no rows of an INSERT
 
 
