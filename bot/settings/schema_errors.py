@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from bot.settings.problems import Path
 
+SECRET_LENGTH = 8
+"""The shortest secret that is redacted, see bot.redaction."""
 _WORDS = {
     "missing": "is missing",
     "dict_type": "should be a mapping (lines of `key: value`)",
@@ -93,8 +95,9 @@ def _message(details: ErrorDetails) -> str:
     given = details["input"]
     if not isinstance(given, str) or len(given) <= 3:
         return message
-    # A platform's own validator might repeat its input. A part of another word is the message's own.
-    return re.sub(rf"(?<![\w/]){re.escape(given)}(?![\w/])", "...", message)
+    # A platform's own validator might repeat its input. What is too short for a secret may be a part of another word.
+    repeated = re.escape(given)
+    return re.sub(repeated if len(given) >= SECRET_LENGTH else rf"(?<![\w/]){repeated}(?![\w/])", "...", message)
 
 
 def _nearest_word(details: ErrorDetails) -> str:
