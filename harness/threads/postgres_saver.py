@@ -37,6 +37,9 @@ T = TypeVar("T")
 CONNECTIONS = 8
 POOL_SECONDS = 10.0
 """Seconds that one attempt waits for a connection."""
+RECONNECT_SECONDS = 5.0
+"""Seconds for which the pool tries to reconnect by itself: its pauses double, so after an outage of minutes runs would
+wait for minutes more. After it gave up, the next attempt makes it try at once."""
 SETUP_LOCK, LOOK_EVERY = 7_043_105_117, 0.1
 """Lock held by the process that creates the tables; seconds between another process's checks of it."""
 PASSING = (OperationalError, ReadOnlySqlTransaction)
@@ -92,6 +95,14 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         leads: Callable[[], bool] = lambda: True,
     ) -> RetryingPostgresSaver:
         """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
+
+        async def check(connection: AsyncConnection[Any]) -> None:
+            try:
+                await AsyncConnectionPool.check_connection(connection)
+            except OperationalError:
+                await pool.drain()  # whatever cut it has cut the others too, and pauses double from one to the next
+                raise
+
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
@@ -99,11 +110,12 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
             timeout=POOL_SECONDS,
             configure=_bounded,
             # Connections that a server restart has cut are replaced before they are handed out.
-            check=AsyncConnectionPool.check_connection,
+            check=check,
             open=False,
         )
         try:
             await pool.open(wait=True)
+            pool.reconnect_timeout = RECONNECT_SECONDS
             saver = cls(pool, saw, fence, leads)
             await saver._made()
         except BaseException:  # including a cancelled start: no connection may be left open

@@ -19,11 +19,13 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
+from psycopg_pool.base import AttemptWithBackoff
 
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.context import HistoryEntry, Removal
 from harness.errors import UnfitChange
 from harness.graph.state import thread_config
+from harness.threads import postgres_saver
 from harness.threads.checkpoints import Checkpoints, open_checkpoints
 from harness.threads.postgres_saver import RetryingPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
@@ -243,6 +245,31 @@ async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
         assert [type(event).__name__ for event in events][-1] == "Finished"
         assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
     log.removeHandler(handler)
+
+
+@pytest.mark.postgres
+async def test_cut_connections_are_replaced_at_once_even_after_a_long_outage(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_saver, "RECONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(postgres_saver, "POOL_SECONDS", 2.0)
+    saver = await RetryingPostgresSaver.open(url := libpq_url(postgres.database()), lambda _: None)
+    monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 60.0)  # its pause, as after minutes
+    with postgres.connect(str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    async with asyncio.timeout(5):
+        assert await saver.run("SELECT 1 AS one", ()) == [(1,)]
+    postgres.stop()
+    waiting = asyncio.create_task(saver.run("SELECT 1 AS one", ()))
+    await asyncio.sleep(1.5)
+    assert not waiting.done()
+    postgres.start()
+    async with asyncio.timeout(30):
+        assert await waiting == [(1,)]
+    await saver.close()
 
 
 @pytest.mark.postgres
