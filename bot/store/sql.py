@@ -209,6 +209,7 @@ CACHE_KB = 512
 POSTGRES_OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
     "application_name": "antler",
+    "client_encoding": "UTF8",  # whatever PGCLIENTENCODING or the role sets: other encodings lack what people write
     # A dead network is detected within half a minute, idle or in mid-statement (PostgreSQL docs, libpq connection).
     "keepalives_idle": 15,
     "keepalives_interval": 5,

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from bot.clock import SystemClock
 from bot.store import Store, StoreUnavailable, accounts, inbox
 from bot.store.inbox import ADD_EVENTS
+from bot.store.sql import libpq_url
 from bot.store.tables import accounts as table
 from tests.bot.store.samples import NOW, message
 
@@ -119,6 +120,21 @@ async def test_a_lost_connection_is_replaced_unnoticed(postgres: PostgresServer)
     await store.write(bind)
     assert await store.read(lambda tx: tx.scalar(select(table.c.name))) == "a"
     await store.close()
+
+
+@pytest.mark.postgres
+async def test_what_people_write_is_kept_whatever_encoding_clients_are_told_to_use(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "GBK")
+    url = postgres.database()
+    store = await Store.open(url, clock=SystemClock())
+    (row,) = await store.add(ADD_EVENTS, [message("one", text="你好 😀")])
+    assert row is not None
+    (kept,) = await store.read(lambda tx: inbox.load(tx, [row.id]))
+    assert "你好 😀" in kept.event
+    await store.close()
+    assert "client_encoding=UTF8" in libpq_url(url)
 
 
 @pytest.mark.postgres
