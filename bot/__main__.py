@@ -174,6 +174,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
     from bot.doctor import config as checks
+    from bot.doctor.machine import missing_packages
     from bot.doctor.parts import server_facts
     from bot.files.sandboxes import probe
     from bot.settings.load import exposed
@@ -184,8 +185,11 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     typer.echo(describe(settings))
     for warning in (*checks.written_secrets(settings, path), *filter(None, [exposed(path)])):
         typer.echo(f"warning   {warning}")
-    if problems := [*asyncio.run(checks.unbuilt_models(settings)), *checks.programs(settings)]:
-        typer.echo("\n".join(f"{problem.what}: {problem.says}" for problem in problems), err=True)
+    problems = [*asyncio.run(checks.unbuilt_models(settings)), *checks.programs(settings)]
+    problems += [*checks.unloaded_tools(settings), *checks.certificate(settings.http), *missing_packages(settings)]
+    if problems:
+        lines = (f"{problem.what}: {problem.says}; {problem.remedy}" for problem in problems)
+        typer.echo("\n".join(lines), err=True)
         raise typer.Exit(EXIT_CONFIG)
     typer.echo(f"sandbox   {asyncio.run(probe(settings))}")
     typer.echo(f"skills    {tool.summary(settings)}")

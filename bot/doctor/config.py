@@ -16,7 +16,7 @@ from bot.doctor.findings import Severity, error, note, of_config, ok, warning
 from bot.settings.problems import ConfigProblem, dotted
 from bot.settings.yamlfile import read_yaml
 from channels.registry import OWN
-from harness.errors import ModelSetupError
+from harness.errors import ModelSetupError, ToolSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sized
@@ -62,7 +62,7 @@ async def page(examined: Examined) -> list[Finding]:
     http = examined.settings.http
     if http.listen is None:
         return []
-    found = [*_certificate(http)]
+    found = [*certificate(http)]
     if not examined.served and (why := await asyncio.to_thread(_taken, http)):
         found.append(error("http.listen", f"cannot listen on {http.listen} ({why})", "choose another port"))
     if http.is_exposed and http.url is None:
@@ -75,7 +75,7 @@ async def page(examined: Examined) -> list[Finding]:
     return found or [ok("http.listen", f"the page is at {http.root}; antler web prints a sign-in link")]
 
 
-def _certificate(http: HttpSettings) -> Iterator[Finding]:
+def certificate(http: HttpSettings) -> Iterator[Finding]:
     if http.tls is None:
         return
     try:
@@ -147,6 +147,18 @@ async def unbuilt_models(settings: Settings) -> list[Finding]:
         else:
             await built.close()
     return found
+
+
+def unloaded_tools(settings: Settings) -> list[Finding]:
+    """What is wrong with the first of the operator's own tools that cannot be loaded. Imports their modules."""
+    from harness.agents.tools import configured_tools  # imported here for the same reason
+
+    try:
+        configured_tools(settings.tools, settings.tool_groups)
+    except ToolSetupError as failure:
+        what, _, says = str(failure).partition(": ")
+        return [error(what, says, f"correct {what} in the config")]
+    return []
 
 
 def programs(settings: Settings) -> list[Finding]:

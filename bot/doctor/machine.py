@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.doctor.findings import Examined
+    from bot.settings import Settings
 
 MEGABYTE = 1024 * 1024
 FULL, SCARCE = 200 * MEGABYTE, 2048 * MEGABYTE
@@ -45,16 +46,23 @@ _SQLITE_STEPS = 100_000
 """Steps of SQLite's virtual machine between two checks of the clock."""
 _OPEN = 0o077
 """Permissions of users other than the owner."""
-SECTIONS = {"acp_agents": "acp", "workers": "scale"}
-"""Extras of the package by the section of the config that needs them, where the names differ."""
 ZONE_LINK = Path("/etc/localtime")
 
 
 async def versions(examined: Examined) -> list[Finding]:
     """Python, and every package that Antler needs, compared with Antler's metadata."""
-    vendors = {EXTRAS.get(model.use.partition(":")[0], "") for model in examined.settings.models}
-    sections = {SECTIONS.get(section, section) for section in examined.settings.model_fields_set}
-    return await asyncio.to_thread(installed, sections | vendors)
+    return await asyncio.to_thread(installed, _extras(examined.settings))
+
+
+def missing_packages(settings: Settings) -> list[Finding]:
+    """Packages that Antler or the config needs, and that are missing or outdated."""
+    return [*wrong_packages(importlib.metadata.requires("antler") or [], _extras(settings))]
+
+
+def _extras(settings: Settings) -> set[str]:
+    vendors = {EXTRAS.get(model.use.partition(":")[0], "") for model in settings.models}
+    used = {"acp": settings.acp_agents, "scale": settings.workers.enabled, "tracing": settings.tracing.is_on}
+    return vendors | {extra for extra, is_used in used.items() if is_used}
 
 
 def installed(extras: Collection[str] = ()) -> list[Finding]:

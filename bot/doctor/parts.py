@@ -41,7 +41,8 @@ SANDBOX_PAGE = "docs/sandbox.md lists what each provider needs"
 
 
 async def config_file(examined: Examined) -> list[Finding]:
-    return await asyncio.to_thread(config.summary, examined.settings, examined.file)
+    found = await asyncio.to_thread(config.summary, examined.settings, examined.file)
+    return found + await asyncio.to_thread(config.unloaded_tools, examined.settings)
 
 
 async def models(examined: Examined) -> list[Finding]:

@@ -86,8 +86,9 @@ class Agent:
     def is_built(self) -> bool:
         return self._harness.done() and not self._harness.exception()
 
-    async def build(self) -> str | None:
-        """Import and build the agent, once. Returns the reason for operators if that fails, else None."""
+    async def build(self) -> Exception | None:
+        """Import and build the agent, once. Returns None, or the error with a text for operators: a SetupError if the
+        config has to be changed."""
         try:
             make, sandbox = await asyncio.gather(self._load(), self._sandboxes.start())
             self._sandboxes.tell()
@@ -97,12 +98,12 @@ class Agent:
             )
         except SetupError as error:
             self._harness.set_exception(error)
-            return str(error)
+            return error
         except Exception as error:
             # Whatever the error (a missing package, a bad model class), the runs waiting for the agent must receive it.
             log.exception("the agent cannot be built")
             self._harness.set_exception(error)
-            return "the agent cannot be built"
+            return RuntimeError("the agent cannot be built")
         return None
 
     async def renew(

@@ -31,6 +31,7 @@ from bot.store.retrying import every
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 from channels.supervision import within
+from harness.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -196,8 +197,6 @@ class Gateway:
         )
         work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, *further)
         self._tasks.spawn("prune", work)
-        condense = partial(upkeep.condense, self._store, self._clock, parts.agent.harness, parts.manager)
-        self._tasks.spawn("condensing", every(upkeep.INTERVAL_SECONDS, self._clock, "condensing", condense))
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())
         self._tasks.spawn("memory tidy", parts.memory.tidy())
@@ -250,10 +249,13 @@ class Gateway:
     async def _warm_up(self) -> None:
         """Import and build the agent while channels run; runs that arrive earlier wait for it."""
         await within(WARM_UP_AFTER, self._connected.wait())
-        why = await self._parts.agent.build()
-        if why is not None:
-            self._fail(why)
-        elif not self._embedded:
+        parts = self._parts
+        error = await parts.agent.build()
+        if error is not None:
+            return self._fail(str(error), CONFIG_ERROR if isinstance(error, SetupError) else FAILURE)
+        condense = partial(upkeep.condense, self._store, self._clock, parts.agent.harness, parts.manager)
+        self._tasks.spawn("condensing", every(upkeep.INTERVAL_SECONDS, self._clock, "condensing", condense))
+        if not self._embedded:
             gc_tuning.settle()
             self._tasks.spawn("memory to the system", gc_tuning.give_back(self._clock))
 

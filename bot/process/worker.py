@@ -38,6 +38,7 @@ from bot.tasks import Tasks
 from bot.workers.dispatch import MISSING, DeadWorkers
 from bot.workers.jobs import Jobs, StoreSteering
 from channels.supervision import within
+from harness.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -272,11 +273,11 @@ class Worker:
         """Serve until a signal; returns the exit code."""
         self._say_what_is_missing()
         has = self._has
-        why = await has.agent.build()
+        error = await has.agent.build()
         try:
-            if why is not None:
-                log.error("%s; antler stops", why)
-                return FAILURE
+            if error is not None:
+                log.error("%s; antler stops", error)
+                return CONFIG_ERROR if isinstance(error, SetupError) else FAILURE
             gc_tuning.settle()
             self._tasks.spawn("memory to the system", gc_tuning.give_back(self._opened.clock))
             return await self._work()

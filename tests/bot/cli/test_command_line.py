@@ -16,11 +16,13 @@ from tests.harness.skills.writing import put_skill
 ROOT = Path(__file__).parents[3]
 
 
-def antler(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def antler(*arguments: str, cwd: Path, said: str = "") -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("ANTLER__")}
     env["PYTHONPATH"] = str(ROOT)
     command = [sys.executable, "-m", "bot", *arguments]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=env, input=said, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_check_config_says_what_would_run(tmp_path: Path) -> None:
@@ -44,6 +46,14 @@ def test_check_config_lists_all_problems_and_leaves_with_78(tmp_path: Path) -> N
     assert done.stderr.endswith("3 configuration problems; nothing was started\n")
 
 
+def test_a_start_without_a_usable_agent_says_why_in_one_line(tmp_path: Path) -> None:
+    write(tmp_path, "channels: {console: {}}\nsandbox: {use: 'off'}\ntools: [{use: 'os:nothing'}]\n")
+    done = antler("run", cwd=tmp_path, said="hello\n")
+    assert done.returncode == 78
+    assert "tools[0].use: os has no nothing; antler stops\n" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 MODEL = "{name: main, model: m, base_url: http://127.0.0.1:9/v1"
 
 
@@ -57,10 +67,31 @@ def test_check_config_builds_the_models_and_looks_for_programs(tmp_path: Path) -
     done = antler("check-config", cwd=tmp_path)
     assert done.returncode == 78
     assert done.stderr.splitlines() == [
-        "models[0]: model main: langchain_openai has no class ChatOpenAy",
-        "mcp_servers.files.command: the program no-such-program was not found on this machine",
+        "models[0]: model main: langchain_openai has no class ChatOpenAy; correct models[0] in the config",
+        "mcp_servers.files.command: the program no-such-program was not found on this machine; install it, or give its "
+        "full path",
     ]
     assert "OK" not in done.stdout
+
+
+def test_check_config_finds_what_a_start_would_miss(tmp_path: Path) -> None:
+    package = tmp_path / "antler-0.1.0.dist-info"  # found first, because the command runs in its folder
+    package.mkdir()
+    (package / "METADATA").write_text(
+        "Metadata-Version: 2.4\nName: antler\nVersion: 0.1.0\n"
+        "Requires-Dist: no-such-package>=1; extra == 'acp'\nRequires-Dist: no-such-either; extra == 'scale'\n"
+    )
+    write(
+        tmp_path,
+        "channels: {console: {}}\nacp_agents: {helper: {command: helper}}\ntools: [{use: 'os:nothing'}]\n"
+        "http: {listen: '127.0.0.1:0', tls: {cert: no.pem, key: no.pem}}\n",
+    )
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 78
+    tool, certificate, missing = done.stderr.splitlines()
+    assert tool == "tools[0].use: os has no nothing; correct tools[0].use in the config"
+    assert certificate.startswith("http.tls: cannot be used: No such file or directory; set cert to")
+    assert missing.startswith("no-such-package: is not installed (the extra antler[acp]); run: ")
 
 
 def test_check_config_points_at_secrets_that_are_written_into_the_file(tmp_path: Path) -> None:

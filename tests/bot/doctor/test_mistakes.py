@@ -381,6 +381,14 @@ STATES = [
         "correct models[0]",
     ),
     State(
+        "a tool that its module has not",
+        QUIET + "tools: [{use: 'os:nothing'}]\n",
+        ERROR,
+        "tools[0].use",
+        "os has no nothing",
+        "correct tools[0].use",
+    ),
+    State(
         "a program that is not there",
         QUIET + "mcp_servers: {files: {command: no-such-program}}\n",
         ERROR,

@@ -73,7 +73,9 @@ async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: Retr
     models = "models: [{name: m, use: 'json:JSONDecoder', model: x}]\n"
     agent, why = agent_of(configured(tmp_path, models), store), "is not a LangChain chat model"
     early = asyncio.create_task(agent.harness())
-    assert why in (await agent.build() or "")
+    error = await agent.build()
+    assert isinstance(error, ModelSetupError)
+    assert why in str(error)
     with pytest.raises(ModelSetupError, match=why):
         await early
     await agent.close()
@@ -84,7 +86,7 @@ async def test_whatever_keeps_it_from_being_built_is_heard_too(tmp_path: Path, s
     (tmp_path / "checkpoints.db").mkdir()
     agent = agent_of(settings, store)
     early = asyncio.create_task(agent.harness())
-    assert await agent.build() == "the agent cannot be built"
+    assert str(await agent.build()) == "the agent cannot be built"
     with pytest.raises(OSError, match="directory"):
         await early
     await agent.close()
