@@ -82,8 +82,8 @@ def _base_urls(values: Mapping[str, Any]) -> Iterator[Finding]:
 def _names_server(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # Reading the port checks it. urlsplit ignores line breaks, which the clients refuse.
-        return bool(parts.hostname) and parts.port != 0 and url.isprintable()
+        # Reading the port checks it, encoding the name its parts. urlsplit ignores line breaks, which clients refuse.
+        return bool((parts.hostname or "").encode("idna")) and parts.port != 0 and url.isprintable()
     except ValueError:
         return False
 

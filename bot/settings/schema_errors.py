@@ -33,6 +33,7 @@ _WORDS = {
     "string_type": "should be text; put it in quotes",
     "int_type": "should be a whole number",
     "int_parsing": "should be a whole number",
+    "int_parsing_size": "is too large",
     "int_from_float": "should be a whole number",
     "float_type": "should be a number",
     "float_parsing": "should be a number",

@@ -110,6 +110,15 @@ ProxyUrl = Annotated[SecretStr, AfterValidator(_check_proxy)]
 """A proxy, possibly with user:password; "direct" for none."""
 
 
+def _check_host_pattern(value: str) -> str:
+    if "/" in value and _network(value) is None:
+        raise ValueError("should be a host name, an address, a network such as 10.0.0.0/8, or *")
+    return value
+
+
+HostPattern = Annotated[str, AfterValidator(_check_host_pattern)]
+
+
 def _comma_list(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -118,7 +127,7 @@ class NetworkSettings(Section):
     """The network settings of all channels and models without their own proxy."""
 
     proxy: ProxyUrl | None = None
-    no_proxy: Annotated[tuple[str, ...], BeforeValidator(_comma_list)] = Field(
+    no_proxy: Annotated[tuple[HostPattern, ...], BeforeValidator(_comma_list)] = Field(
         default=("localhost", "127.0.0.0/8", "::1"),
         description="Host names with their subdomains, addresses, networks, or *",
     )

@@ -1,7 +1,7 @@
 """Reads a YAML file into plain values and records the line of every key; its errors never quote the file.
 
 Intentionally narrower than YAML 1.1: only true and false are booleans (`off` stays a word), only plain decimals are
-numbers (0123 and 12:34 stay text), no anchors and no tags.
+numbers (0123, 12:34 and more than 100 digits stay text), no anchors and no tags.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]*)$"), list("-0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]{0,99})$"), list("-0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^-?(?:0|[1-9][0-9]*)\.[0-9]+$"), list("-0123456789")
 )
@@ -187,8 +187,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._tree.findings.append(Finding(path, "has a key that is not a word"))
-                continue
+                raise YamlSyntaxError("a key is not a word", key_node.start_mark.line + 1)
             key, line = str(key_node.value), key_node.start_mark.line + 1
             here = (*path, key)
             if key in values:

@@ -128,6 +128,10 @@ def test_workers_find_memories_in_the_database(tmp_path: Path) -> None:
         ("timezone: Berlin", "timezone", "use a name such as Europe/Berlin"),
         ("http: {hooks: {ci: {chat: 'telegram:1', secret: short}}}", "http.hooks.ci.secret", "is shorter than 16"),
         ("data_dir: ''", "data_dir", "is empty"),
+        (f"limits: {{concurrent_runs: {'9' * 5000}}}", "limits.concurrent_runs", "is too large"),
+        ("network: {no_proxy: [10.0.0.0/33]}", "network.no_proxy[0]", "a network such as 10.0.0.0/8"),
+        ("network: {no_proxy: 'localhost, http://h'}", "network.no_proxy[1]", "should be a host name"),
+        ("models: [{name: m, model: x, base_url: 'http://a..b/v1'}]", "models[0].base_url", "has no host, or no valid"),
         ("data_dir: ${HOME", "data_dir", "has a ${ that is not of the form"),
         ("agents: {}", "agents", "unknown key"),
     ],
@@ -161,6 +165,7 @@ def test_no_account_is_a_problem(tmp_path: Path) -> None:
         ("a: 1\n---\nb: 2\n", 2, "more than one document"),
         ("a: \x00\n", 1, "a control character"),
         ("[" * 3000, None, "is nested too deeply"),
+        ("a: 1\n? [b, c]\n: 2\n", 2, "a key is not a word"),
     ],
 )
 def test_what_is_not_yaml_is_told_kindly(tmp_path: Path, text: str, line: int | None, message: str) -> None:
