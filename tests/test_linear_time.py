@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessageChunk, ai
 from langchain_core.messages.tool import tool_call_chunk
 
 from bot.redaction import Redactor
@@ -34,6 +34,7 @@ from channels.wecom import outbound as wecom
 from harness.guardrails.rules import read
 from harness.guardrails.shown import shown_arguments, shown_proposal
 from harness.memory.redaction import without_secrets
+from harness.models.chat_openai import partial_json
 from harness.text.frames import VisibleStream, as_data, harmless, neutral, visible
 from harness.text.plain import one_line, plain_text
 from sandbox.shell.audit import assess
@@ -334,6 +335,7 @@ def _outbound(text: str) -> OutboundMessage:
 
 def _called(text: str) -> None:
     """A part of a call, as a model streams it, and the whole call."""
+    assert vars(ai)["parse_partial_json"] is partial_json  # in place of LangChain's own
     for arguments in (text, f'{{"command": {text}'):
         AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(name="bash", args=arguments, id="1", index=0)])
 

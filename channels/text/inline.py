@@ -1,9 +1,9 @@
 """Parses the text of one paragraph, heading or cell: marks, code, links. Also defines the parser's rules.
 
-The syntax is CommonMark with tables, ~~strikethrough~~, ||spoilers|| and <br>, without the features that let a later
-line change how earlier text looks, because a reply grows while people read it: link reference definitions and
-underlined headings. Raw HTML is shown verbatim. Long text is parsed in independent windows, so that a mark that closes
-late cannot change what was shown long before, and so that no input takes more than linear time.
+The syntax is CommonMark with tables, ~~strikethrough~~, ||spoilers||, TeX formulas and <br>, without the features that
+let a later line change how earlier text looks, because a reply grows while people read it: link reference definitions
+and underlined headings. Raw HTML is shown verbatim. Long text is parsed in independent windows, so that a mark that
+closes late cannot change what was shown long before, and so that no input takes more than linear time.
 """
 
 from __future__ import annotations
@@ -64,6 +64,9 @@ _MAX_LEVEL = 10
 _MAX_TABLE_HEADER = 500
 _MAX_TABLE_PIPES = 40
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_FORMULAS = {r"\(": r"\)", r"\[": r"\]", "$$": "$$"}
+# What distinguishes a formula from escaped brackets.
+_IN_FORMULAS = re.compile(r"[\\^_{=*+<>]")
 _PAIRED = {"~": ("s_open", "s_close"), "|": ("spoiler_open", "spoiler_close")}
 
 
@@ -241,6 +244,7 @@ def build() -> MarkdownIt:
     parser.block.ruler.at("table", _modest_table, {"alt": containers[:2]})
     parser.inline.add_terminator_char("|")
     parser.inline.ruler.before("autolink", "line_break", _line_break)
+    parser.inline.ruler.before("escape", "formula", _formula)
     parser.inline.ruler.at("emphasis", _emphasis)
     parser.inline.ruler.before("emphasis", "paired", _paired)
     parser.inline.ruler2.before("emphasis", "paired", _pair)
@@ -273,6 +277,19 @@ def _line_break(state: StateInline, silent: bool) -> bool:
     if not silent:
         state.push("hardbreak", "br", 0)
     state.pos = match.end()
+    return True
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    """Parse a TeX formula as code, since Markdown would remove its backslashes and underscores."""
+    start = state.pos + 2
+    closing = _FORMULAS.get(state.src[state.pos : start])
+    end = -1 if closing is None else state.src.find(closing, start, state.posMax)
+    if end == -1 or not _IN_FORMULAS.search(state.src, start, end):
+        return False
+    if not silent:
+        state.push("code_inline", "code", 0).content = state.src[start:end].strip()
+    state.pos = end + 2
     return True
 
 

@@ -52,6 +52,32 @@ def test_signs_that_are_no_marks_stay(source: str) -> None:
     assert plain(parse_inlines(source)) == source
 
 
+@pytest.mark.parametrize(
+    ("source", "formula"),
+    [
+        (r"\(a_b\)", "a_b"),
+        ("\\[\nx = \\frac{a}{b}\n\\]", r"x = \frac{a}{b}"),
+        ("$$ a*b*c $$", "a*b*c"),
+    ],
+)
+def test_a_formula_keeps_its_backslashes_and_underscores(source: str, formula: str) -> None:
+    assert parse_inlines(f"**so** {source} *holds*") == (
+        Bold((Text("so"),)),
+        Text(" "),
+        Code(formula),
+        Text(" "),
+        Italic((Text("holds"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [(r"\[x\] \(see above\)", "[x] (see above)"), ("$$ and $$", "$$ and $$"), (r"\(a_b and c_d", "(a_b and c_d")],
+)
+def test_escaped_brackets_are_no_formula(source: str, shown: str) -> None:
+    assert parse_inlines(source) == (Text(shown),)
+
+
 def test_chinese_needs_no_space_around_marks() -> None:
     assert parse_inlines("他说：**你好，**世界") == (Text("他说："), Bold((Text("你好，"),)), Text("世界"))
 

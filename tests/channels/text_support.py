@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def escape(text: str) -> str:
-    return escape_marks(html.escape(text, quote=False)).replace("|", "\\|")
+    # An entity instead of a backslash that would begin a formula: the parser knows formulas, platforms do not.
+    return escape_marks(html.escape(text, quote=False)).replace("|", "\\|").replace("\\[", "&#91;")
 
 
 def json_bytes(text: str) -> int:
