@@ -31,6 +31,7 @@ PROGRAMS = "api"
 OPERATOR = "web:local"
 """The person who signed in with a link that only this machine's user could print: an administrator."""
 LONGEST_NAME = 80
+_NO_SIGNS = str.maketrans(":[]", "   ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +225,21 @@ class _Line:
     text: str
 
 
+def _name(text: str) -> str:
+    """A name that cannot look like another line, or like the end of its own place."""
+    return " ".join(readable(text).translate(_NO_SIGNS).split())[:LONGEST_NAME]
+
+
 def _line(message: Message, longest: int) -> _Line:
-    name = " ".join(readable(message.sender.display_name).replace(":", " ").split())[:LONGEST_NAME]
-    text = f"{name}: {message.text}"[:longest]
+    files = [f"[{file.kind}: {_name(file.name)}]" if file.name else f"[{file.kind}]" for file in message.attachments]
+    said = " ".join([*files, message.text] if message.text else files)
+    text = f"{_name(message.sender.display_name)}: {said}"[:longest]
     person = person_id(message.account, message.sender.id)
     return _Line(message.platform_message_id, message.address, person, text)
+
+
+def _says_something(message: Message) -> bool:
+    return bool(message.text or message.attachments)
 
 
 class Background:
@@ -243,7 +254,7 @@ class Background:
 
     def add(self, conversation: str, message: Message) -> None:
         ring = self._rings.setdefault(conversation, deque(maxlen=self.MESSAGES))
-        if message.text and all(line.message_id != message.platform_message_id for line in ring):
+        if _says_something(message) and all(line.message_id != message.platform_message_id for line in ring):
             ring.append(_line(message, self.CHARACTERS))
         self._shorten(ring)
 
@@ -253,7 +264,7 @@ class Background:
         place = next((at for at, line in enumerate(ring) if line.message_id == message.platform_message_id), None)
         if place is None:
             return False
-        if message.text:
+        if _says_something(message):
             ring[place] = _line(message, self.CHARACTERS)
             self._shorten(ring)
         else:
