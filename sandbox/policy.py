@@ -43,7 +43,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 DEFAULT_FOLDER = CHECKOUT / ".sandbox-venv"
 STAMP = "antler-runtime"
 """A file in the folder with the digest of its build inputs, written last."""
-RUNTIME_MISSING = "commands have no pandas, matplotlib etc.: `make sandbox-runtime` installs them"
+RUNTIME_MISSING = 'commands have no pandas, matplotlib etc.: "make sandbox-runtime" installs them'
 """The notice at the start, in doctor and in /status while there is no complete runtime."""
 
 

@@ -160,7 +160,7 @@ class Reader:
             address=address,
             platform_message_id=raw.ts,
             sender=self._sender(raw.user or "", raw.user_team or raw.team or team, known),
-            text=said.text,
+            text=_without_prefix(said.text),
             mention=named or answered or address.kind == "dm",
             attachments=attachments,
             continues=self.thread_follow and in_thread and address.kind != "dm",
@@ -212,7 +212,6 @@ class Reader:
         )
 
     def _command(self, raw: RawCommand, known: Known, now: datetime) -> Message:
-        name = raw.command.removeprefix(f"/{COMMAND_PREFIX}").removeprefix("/")
         dm = is_dm(raw.channel_id)
         title = "" if dm else known.titles.get(raw.channel_id, raw.channel_name)
         return Message(
@@ -225,7 +224,7 @@ class Reader:
             ),
             platform_message_id=raw.trigger_id,
             sender=self._sender(raw.user_id, raw.team_id, known, raw.user_name),
-            text=f"/{name} {raw.text}".strip(),
+            text=_without_prefix(f"{raw.command} {raw.text}".strip()),
             mention=True,
             chat_title=one_line(title),
         )
@@ -263,6 +262,12 @@ def is_dm(channel: str) -> bool:
 
 def _message_key(channel: str, ts: str) -> str:
     return f"m:{channel}:{ts}"
+
+
+def _without_prefix(text: str) -> str:
+    """The text with a command's own name: people also write the prefixed one, as Slack lists it, in a message."""
+    name = text.removeprefix(f"/{COMMAND_PREFIX}")
+    return text if name == text else f"/{name}"
 
 
 def _time(ts: str) -> datetime:

@@ -161,6 +161,8 @@ async def test_an_edit_a_press_a_command_and_an_invitation(bench: Bench) -> None
         assert isinstance(joined, MembershipChanged)
         assert (joined.present, joined.chat_title) == (True, "club")
         assert joined.sender.display_name == "Bob"
+        await bench.slack.channel_says("@antler /antler-status")
+        assert (await bench.gateway.message(5)).text == "/status"
 
 
 async def test_a_reset_connection_is_rebuilt_and_nothing_is_lost(bench: Bench) -> None:
