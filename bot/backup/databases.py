@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from bot.store import migrations, schema, sql
+from bot.store import migrations, schema, sql, worker_runs
 from bot.store.errors import StoreError, StoreNewer, StoreUnavailable, unavailable
 from bot.store.tables import metadata
 from bot.store.writer import refuse_while_leased
@@ -33,6 +33,8 @@ PAGES = 2048
 CHUNK = 1 << 20
 HISTORY = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 """LangGraph's tables in PostgreSQL; the records of its own migrations are not copied."""
+OF_WORKERS = ("worker_runs", "worker_events", "worker_drafts", "workers")
+"""Tables that are not filled: their ids are of jobs and workers of that time, and others may get the same ones."""
 OLD_PATHS = {"runs": ("input",), "outbox": ("body",), "inbox": ("event",)}
 """JSON columns that contain full paths of files in the data folder."""
 
@@ -97,7 +99,9 @@ def fill(settings: Settings, known: Databases, folder: Path, *, replace: bool) -
             _make_room(tx, replace=replace)
             schema.run_steps(tx, schema.STEPS, known.revision)
             for table in known.tables:
-                _fill_table(tx, table, folder / f"{table.name}.copy")
+                if table.name not in OF_WORKERS:
+                    _fill_table(tx, table, folder / f"{table.name}.copy")
+            worker_runs.end_all(tx)
             tx.execute(text("UPDATE instance SET owner = '', lease_until = NULL"))
     except DBAPIError as error:
         raise unavailable(error, url) or StoreUnavailable(f"the copy does not fit: {_first_line(error)}") from error

@@ -321,13 +321,18 @@ def discard(tx: Connection, run_ids: Sequence[str]) -> None:
 def discard_all(tx: Connection) -> None:
     """Delete everything: there will be no workers any more. A worker that still runs is ended, as another process takes
     over its runs; these are suspended, so that no death of a process counts against them before their next start."""
-    if tx.dialect.name == "postgresql" and tx.scalar(HAD_WORKERS) is not None:
-        tx.execute(END_WORKERS)
-        tx.execute(END_JOBS, {"queues": list(QUEUES)})
+    end_all(tx)
     theirs = runs.c.run_id.in_(select(worker_runs.c.run_id)) & (runs.c.state == RunState.RUNNING)
     tx.execute(update(runs).where(theirs).values(state=RunState.PENDING, suspended=True))
     for table in (worker_drafts, worker_events, worker_runs):
         tx.execute(delete(table))
+
+
+def end_all(tx: Connection) -> None:
+    """End all workers that still run, and all jobs."""
+    if tx.dialect.name == "postgresql" and tx.scalar(HAD_WORKERS) is not None:
+        tx.execute(END_WORKERS)
+        tx.execute(END_JOBS, {"queues": list(QUEUES)})
 
 
 def discard_thread(tx: Connection, thread_id: str) -> None:

@@ -13,10 +13,11 @@ from sqlalchemy import select
 from bot.backup import databases
 from bot.clock import SystemClock
 from bot.settings import Settings
-from bot.store import Store, conversations, knowledge, outbox
+from bot.store import Store, conversations, knowledge, outbox, worker_runs, workers
 from bot.store.errors import StoreBusy, StoreNewer, StoreUnavailable
-from bot.store.sql import to_json
+from bot.store.sql import libpq_url, to_json
 from bot.store.tables import outbox as outbox_table
+from bot.workers import queue
 from channels.message import OUTBOUND_MESSAGE, Address, OutboundFile, OutboundMessage
 from harness.knowledge.embeddings import unit
 from harness.knowledge.passages import Passage
@@ -158,6 +159,34 @@ async def test_postgresql_is_filled_as_it_was_and_never_over_another(postgres: P
     store = await Store.open(new.database_url, clock=SystemClock())
     with pytest.raises(StoreBusy):
         databases.fill(new, known, out, replace=True)
+    await store.close()
+
+
+@pytest.mark.postgres
+async def test_no_work_is_mistaken_for_that_of_workers_before_the_restore(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """In another database the same numbers are of other jobs and workers."""
+    first, second = (settings_of(tmp_path, postgres.database().replace("+psycopg", "")) for _ in range(2))
+    for settings in (first, second):
+        await queue.prepare(libpq_url(settings.database_url))
+    store = await Store.open(first.database_url, clock=SystemClock())
+    order = await store.write(lambda tx: worker_runs.order(tx, "r", "thread-1", attempt=1, since=1))
+    at_work = {"id": 1, "name": "old", "process": "", "version": "", "facts": "", "asked": 0, "heard": 0, "answer": ""}
+    await store.write(lambda tx: tx.execute(workers.workers.insert(), at_work))
+    await store.close()
+    known = databases.snapshot(first, tmp_path, untold)
+
+    store = await Store.open(second.database_url, clock=SystemClock())
+    other = await store.write(lambda tx: worker_runs.order(tx, "s", "thread-2", attempt=1, since=1))
+    assert other.job == order.job
+    await store.write(lambda tx: tx.exec_driver_sql("INSERT INTO procrastinate_workers DEFAULT VALUES"))
+    await store.close()
+    databases.fill(second, known, tmp_path, replace=True)
+    store = await Store.open(second.database_url, clock=SystemClock())
+    assert await store.read(lambda tx: worker_runs.load(tx, "r")) is None
+    assert await store.read(workers.present) == []
+    assert await store.read(lambda tx: tx.exec_driver_sql("SELECT id FROM procrastinate_workers").all()) == []
     await store.close()
 
 
