@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from bot.control.lock import holder
@@ -26,6 +27,7 @@ from bot.redaction import Redactor
 from bot.store import access, schema, sql
 from bot.store.access import AccessState
 from bot.store.errors import StoreError, StoreNewer, UnfitDatabase
+from bot.store.tables import metadata
 from channels.registry import OWN
 from harness.config import EXTRAS, extra_of, install_command
 
@@ -47,6 +49,12 @@ _SQLITE_STEPS = 100_000
 _OPEN = 0o077
 """Permissions of users other than the owner."""
 ZONE_LINK = Path("/etc/localtime")
+UPGRADES = text(
+    "SELECT pg_is_in_recovery() AS standby, has_schema_privilege(current_schema(), 'CREATE') AS creates, ("
+    "SELECT min(tablename) FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY(:ours) "
+    "AND NOT pg_has_role(tableowner, 'USAGE')) AS foreign_table"
+)
+"""What the first start on a PostgreSQL, and each upgrade, needs to be allowed."""
 
 
 async def versions(examined: Examined) -> list[Finding]:
@@ -274,8 +282,11 @@ def _database(examined: Examined) -> Iterator[Finding]:
 
 
 def _standing(tx: Connection, examined: Examined, key: str) -> Iterator[Finding]:
-    revision = schema.known_revision(tx)
     kind = "SQLite" if tx.dialect.name == "sqlite" else "PostgreSQL"
+    if kind == "PostgreSQL" and (reason := _not_allowed(tx)):
+        yield error(key, f"{kind}: {reason}", "use the primary server, and a role that owns the schema and its tables")
+        return
+    revision = schema.known_revision(tx)
     if revision is None:
         yield ok(key, f"{kind}, empty: the first start creates the tables")
         return
@@ -284,6 +295,16 @@ def _standing(tx: Connection, examined: Examined, key: str) -> Iterator[Finding]
     else:
         yield ok(key, f"{kind}, revision {revision}")
     yield from _nobody(tx, examined)
+
+
+def _not_allowed(tx: Connection) -> str:
+    """What this database, or this role in it, does not allow a gateway; "" if nothing."""
+    allowed = tx.execute(UPGRADES, {"ours": list(metadata.tables)}).one()
+    if allowed.standby:
+        return "the server is a standby, which accepts no writes"
+    if not allowed.creates:
+        return "the role may not create tables in the first schema of its search_path, or there is none"
+    return f"the role does not own the table {allowed.foreign_table}" if allowed.foreign_table else ""
 
 
 def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:

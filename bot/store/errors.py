@@ -38,9 +38,10 @@ SQLITE_UNAVAILABLE = {
 }
 """Primary result codes (sqlite.org/rescode.html) that concern the file and not the statement."""
 
-POSTGRES_UNAVAILABLE = ("08", "25006", "28", "3D000", "40", "53", "55P03", "57", "58", "F0", "XX")
-"""SQLSTATE prefixes (PostgreSQL docs, appendix A): connection, read-only, login, missing database, deadlock, out of
-resources, lock not available, shutdown or cancelled, system error, configuration file, internal error."""
+POSTGRES_UNAVAILABLE = ("08", "25006", "28", "3D000", "3F000", "40", "42501", "53", "55P03", "57", "58", "F0", "XX")
+"""SQLSTATE prefixes (PostgreSQL docs, appendix A): connection, read-only, login, missing database, missing schema,
+deadlock, missing right, out of resources, lock not available, shutdown or cancelled, system error, configuration file,
+internal error."""
 
 
 class StoreError(Exception):

@@ -33,7 +33,7 @@ from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.settings.load import SettingsSource
 from bot.store import Store
-from bot.store.errors import NotUtf8
+from bot.store.errors import NotUtf8, StoreUnavailable
 from bot.store.schema import STEPS
 from tests.bot.cli.test_command_line import antler
 from tests.bot.settings_files import write
@@ -161,6 +161,30 @@ async def test_a_pooler_that_keeps_no_sessions_is_found_before_a_gateway_starts(
         *_, last = await machine.database(examined)
     assert last.severity is severity
     assert ("pool_mode = session" in last.remedy) == (mode == "transaction")
+
+
+@pytest.mark.postgres
+async def test_missing_rights_in_a_database_are_found_and_told(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Since PostgreSQL 15 only a database's owner may create tables in it; a restored one may be of another owner."""
+    owner = postgres.database()
+    given = {"database": {"url": owner.replace("postgresql+psycopg", "postgresql").replace("antler@", "stranger@")}}
+    settings = Settings.model_validate({"channels": {"console": {}}, "data_dir": tmp_path, **given})
+    examined = Examined(settings=settings, file=None, gateway=None, served=False, fix=False)
+    with postgres.connect("postgres") as connection:
+        connection.execute("CREATE ROLE stranger LOGIN")
+
+    async def told(says: str) -> None:
+        (found, *_) = await machine.database(examined)
+        assert (found.severity, found.what) == (Severity.ERROR, "database.url")
+        assert says in found.says
+        with pytest.raises(StoreUnavailable, match="permission denied"):
+            await Store.open(settings.database_url, clock=SystemClock())
+
+    await told("may not create tables")
+    store = await Store.open(owner, clock=SystemClock())
+    await store.write(lambda tx: tx.exec_driver_sql("GRANT CREATE ON SCHEMA public TO stranger"))
+    await store.close()
+    await told("does not own the table access")
 
 
 @pytest.mark.postgres
