@@ -41,7 +41,7 @@ from channels.supervision import within
 from harness.errors import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from fastapi import APIRouter
     from prometheus_client.metrics_core import Metric
@@ -197,6 +197,7 @@ class Worker:
         self._stopped = stopped
         self._tasks = Tasks("worker")
         self._opened = store
+        self._unshared = not (settings.data_dir / SHARED).exists()
         self._store = patient = RetryingStore(store, store.clock)
 
         def sandboxes(settings: Settings, skills: SkillsOf) -> Sandboxes:
@@ -246,7 +247,7 @@ class Worker:
             slots=self._queue.slots.number,
             models=ages(self._has.models.own, self._store.clock),
             servers=self._has.agent.servers.facts,
-            troubles=troubles(self._health),
+            troubles=(*troubles(self._health), *self._lacks()),
             config=self._reloader.last.pending,
         )
 
@@ -271,7 +272,8 @@ class Worker:
 
     async def run(self) -> int:
         """Serve until a signal; returns the exit code."""
-        self._say_what_is_missing()
+        for lack in self._lacks():
+            log.warning("%s", lack)
         has = self._has
         error = await has.agent.build()
         try:
@@ -319,11 +321,13 @@ class Worker:
         """End the process immediately, before procrastinate or a tool does anything more in this worker's name."""
         self._last.end("this worker was taken for dead, and others continue its runs")
 
-    def _say_what_is_missing(self) -> None:
-        settings = self._settings
-        if not (settings.data_dir / SHARED).exists():
-            log.warning(
-                "no gateway has ever run on %s: uploaded files are not found here, and files made here are not "
-                "delivered; share the gateway's files with this worker (docs/scaling.md)",
-                settings.data_dir,
+    def _lacks(self) -> Iterator[str]:
+        """What other workers may have, so that some answers fail here."""
+        if self._unshared:
+            yield (
+                f"no gateway has ever run on {self._settings.data_dir}: uploaded files are not found here, and files "
+                "made here are not delivered; share the gateway's files with this worker (docs/scaling.md)"
             )
+        sandbox = self._has.sandboxes.facts
+        if sandbox.state in ("failed", "files"):
+            yield f"sandbox {sandbox}"

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -33,6 +33,8 @@ ONE_CALL = re.compile(
     r"(?<=[^/])/(chat/completions|audio/transcriptions|audio/speech|images/generations|completions|responses|embeddings|messages|models)/*$"
 )
 """The path of a call's address in examples and dashboards, which is often pasted instead of the service's address."""
+SHARED_FOLDERS = ("threads", "users", "spool")
+"""Folders in data_dir that may come from another file system, with other rights."""
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
 
@@ -234,8 +236,10 @@ def _files(values: Mapping[str, Any]) -> Iterator[Finding]:
     data_dir = values.get("data_dir")
     if data_dir == "":
         yield Finding(("data_dir",), "is empty", "leave it out for ./data")
-    elif isinstance(data_dir, str) and (fault := _unwritable(FilePath(data_dir).expanduser())):
-        yield Finding(("data_dir",), fault)
+    elif isinstance(data_dir, str):
+        folder = FilePath(data_dir).expanduser()
+        faults = filter(None, map(_unwritable, (folder, *(folder / name for name in SHARED_FOLDERS))))
+        yield from (Finding(("data_dir",), fault) for fault in islice(faults, 1))
     ca_file = _section(values, "network").get("ca_file")
     if isinstance(ca_file, str) and (fault := _no_certificates(FilePath(ca_file).expanduser())):
         yield Finding(("network", "ca_file"), fault)

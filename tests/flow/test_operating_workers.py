@@ -144,6 +144,17 @@ async def test_each_worker_is_known_to_operators_and_to_probes(cluster: Cluster)
         await world.telegram.wait_for_text(ALICE, f"{line}w1 (")
 
 
+@pytest.mark.long
+async def test_what_a_worker_lacks_is_shown(cluster: Cluster) -> None:
+    """It has a data folder of its own, in which the files of conversations are not the gateway's, and no sandbox."""
+    world = cluster.world
+    cluster.count, cluster.environment = 0, {"ANTLER__DATA_DIR": str(world.folder / "elsewhere")}
+    async with cluster:
+        await cluster.start_worker("apart", ANTLER__SANDBOX__USE="docker", DOCKER_HOST="unix:///nowhere")
+        lacks = ("NOT WELL no gateway has ever run on", "NOT WELL sandbox docker: the agent has files but runs no")
+        await cluster.until_told(lambda told: all(lack in told for lack in lacks))
+
+
 async def upgraded(world: World, *, expands: bool) -> None:
     """While a run is at work the next version takes the gateway's place."""
     await world.telegram.user_says("!pause half")

@@ -140,6 +140,15 @@ def test_each_fault_has_its_message(tmp_path: Path, line: str, key: str, message
     assert message in found(tmp_path, CHANNELS + line + "\n")[key]
 
 
+def test_a_shared_folder_that_cannot_be_written_to_is_found(tmp_path: Path) -> None:
+    """The files of conversations may be on another file system than the rest of the data folder."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "threads").symlink_to("/proc")  # read-only for root, too
+    (message,) = found(tmp_path, CHANNELS + "data_dir: data\n").values()
+    assert "cannot be written to" in message
+    assert message.endswith("/data/threads")
+
+
 def test_no_account_is_a_problem(tmp_path: Path) -> None:
     assert "no account is configured" in found(tmp_path, "locale: en\n")["channels"]
     assert "no account is configured" in found(tmp_path, "channels: {}\n")["channels"]
