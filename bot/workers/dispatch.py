@@ -82,7 +82,8 @@ class DeadWorkers:
         self._steady_since = self._reached = store.clock.monotonic()
 
     async def serve(self) -> None:
-        """Check periodically, until cancelled."""
+        """Check periodically, until cancelled. Begins after a pause: a worker may write once it is registered."""
+        await self._store.clock.sleep(TIDY_SECONDS)
         await every(TIDY_SECONDS, self._store.clock, "moving runs of dead workers", self.look)
 
     async def look(self) -> None:

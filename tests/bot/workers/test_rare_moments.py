@@ -43,15 +43,16 @@ FETCH = text("SELECT procrastinate_fetch_job_v2(ARRAY['antler'], :worker)")
 
 
 class Held(RetryingStore):
-    """A store of a server that lets who tries it wait. takes: so many seconds."""
+    """A store of a server that lets who tries it wait. takes: so many seconds. tries: how often it was tried."""
 
-    takes = 0.0
+    takes, tries = 0.0, 0
 
     def __init__(self, store: RetryingStore, clock: VirtualClock) -> None:
         super().__init__(store._store, clock)
         self._virtual = clock
 
     async def tried(self, unit: Callable[[Connection], object]) -> bool:
+        self.tries += 1
         await self._virtual.advance(self.takes)
         return await super().tried(unit)
 
@@ -176,6 +177,19 @@ async def test_who_was_frozen_takes_nobody_for_dead_before_the_others_could_tell
     store.takes = 0.0
     assert await looks(3) == 1
     assert await looks(1) == 0
+
+
+async def test_a_worker_looks_for_dead_ones_once_it_had_time_to_be_registered(gateway: Gateway) -> None:
+    """Before that it may not write, and would report that the database does not work."""
+    clock = VirtualClock()
+    store = Held(gateway.store, clock)
+    looking = asyncio.create_task(DeadWorkers(store).serve())
+    await clock.advance(TIDY_SECONDS - 1)
+    assert store.tries == 0
+    await clock.advance(1)
+    assert store.tries == 1
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
 
 
 async def test_a_gateway_without_workers_ends_those_that_still_run(gateway: Gateway) -> None:
