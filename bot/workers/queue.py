@@ -213,7 +213,12 @@ class OutlivingJobs(manager.JobManager):
 
     async def list_jobs_to_abort_async(self, queue: str | None = None) -> Iterable[int]:
         """The jobs to abort, including those that were taken from this worker."""
-        rows = await self.connector.execute_query_all_async(TO_ABORT, working=self._working(), worker_id=self._worker)
+        which = {"working": self._working(), "worker_id": self._worker}
+        try:
+            rows = await self.connector.execute_query_all_async(TO_ABORT, **which)
+        except exceptions.ConnectorException as error:
+            log.warning("jobs to stop cannot be read now: %s", _first_line(error))
+            return []
         return [row["id"] for row in rows]
 
     async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:

@@ -437,8 +437,10 @@ async def test_a_word_that_is_lost_costs_seconds_only(gateway: Gateway) -> None:
 
 
 async def test_a_restart_of_the_server_ends_neither_the_worker_nor_its_run(
-    gateway: Gateway, postgres: PostgresServer
+    gateway: Gateway, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(queue, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(queue, "RECONNECT_SECONDS", 0.2)
     async with working(gateway.url) as worker:
         gate = worker.agent.hold(SAID)
         first = await gateway.opened()
@@ -446,13 +448,17 @@ async def test_a_restart_of_the_server_ends_neither_the_worker_nor_its_run(
         await until(lambda: worker.agent.working > 0)
         await asyncio.to_thread(postgres.stop)
         gate.set()
-        await asyncio.to_thread(postgres.start)
+        try:
+            await until(lambda: "jobs to stop cannot be read now" in caplog.text)
+        finally:
+            await asyncio.to_thread(postgres.start)
         assert isinstance((await told)[-1], Finished)
         await gateway.end(first)
         assert not worker.working.done()
         second = await gateway.opened()
         assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), second))[-1], Finished)
     assert len(worker.agent.starts) == 2
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_long_outage_keeps_no_worker_from_the_server_afterwards(
