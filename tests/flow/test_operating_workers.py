@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import signal
@@ -12,7 +13,7 @@ import httpx
 import pytest
 
 from bot.texts.en import EN
-from tests.flow.api_world import free_port
+from tests.flow.api_world import AGENT, Api, free_port, said
 from tests.flow.cluster import Cluster
 from tests.flow.gateway import merged
 from tests.flow.next_version import prepared
@@ -235,6 +236,24 @@ async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> Non
         spent = [sum(map(int, map(str, calls[:number]))) for number in range(len(calls) + 1)]
         beyond = sum(before >= limit for before in spent[:-1])
         assert beyond <= 3, (limit, calls)  # each worker's call under way, and one that sums up
+
+
+async def test_programs_see_that_a_worker_is_at_a_thread(cluster: Cluster) -> None:
+    """Before its history shows it."""
+    world, port = cluster.world, free_port()
+    world.settings["http"] = {"listen": f"127.0.0.1:{port}"}
+    cluster.count = 1
+    async with cluster, contextlib.AsyncExitStack() as stack:
+        api = Api(world, port, stack)
+        await api.ready()
+        client = await api.graph()
+        thread_id = (await client.threads.create())["thread_id"]
+        run = await client.runs.create(thread_id, AGENT, input=said("!pause held"))
+        await world.model.wait_for_pause("held")
+        assert (await client.threads.get_state(thread_id))["next"] == ["model"]
+        await world.model.release("held")
+        await client.runs.join(thread_id, run["run_id"])
+        assert (await client.threads.get_state(thread_id))["next"] == []
 
 
 async def until_gone(cluster: Cluster) -> None:

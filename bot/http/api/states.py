@@ -39,8 +39,11 @@ def states_router(the: Protocol) -> APIRouter:
     async def state(caller: SignedIn, thread_id: str, select: Selected = None) -> Response:
         thread = await threads.find(caller, thread_id)
         views = await threads.views(thread)
-        _, interrupts = await threads.status(thread)
-        return the.told(_selected(state_json(thread.name, views[0] if views else None, interrupts), select))
+        status, interrupts = await threads.status(thread)
+        told = state_json(thread.name, views[0] if views else None, interrupts)
+        if status == "busy" and not told["next"]:  # not in the history yet: it has not begun, or a worker is at it
+            told["next"] = ["model"]
+        return the.told(_selected(told, select))
 
     @router.post("/state", dependencies=[THREADS], response_model=UpdatedTold)
     async def update_state(caller: SignedIn, thread_id: str, body: StateUpdate) -> Response:
