@@ -307,6 +307,7 @@ class Queue:
         )
         self._worker._new_job_event = word
         self.slots = self._worker.slots = Slots(concurrent)
+        self._stopped = False
 
     def registration(self) -> int | None:
         """The worker's id in procrastinate's tables; None before it is registered and after it has stopped."""
@@ -363,7 +364,8 @@ class Queue:
             self._app.task(name=name, queue=queue, pass_context=True)(run)
 
         async with self._app.open_async():
-            await self._worker.run()
+            if not self._stopped:  # its start would forget an earlier stop
+                await self._worker.run()
 
     def _earlier(self, job: Job) -> list[asyncio.Task[Any]]:
         """The tasks of earlier jobs of the job's thread."""
@@ -371,6 +373,7 @@ class Queue:
         return [task for task, other in at if other.job.lock == job.lock and other.job.id < (job.id or 0)]
 
     def stop(self) -> None:
+        self._stopped = True
         self._worker.stop()
 
 

@@ -56,7 +56,7 @@ from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import Superseded
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
-from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, checked, until, working
+from tests.bot.workers.sides import CLOCK, SAID, Gateway, Life, all_of, checked, until, working
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -411,6 +411,17 @@ async def test_a_worker_stops_while_the_server_is_away(gateway: Gateway, postgre
             await worker.stop()
         finally:
             await asyncio.to_thread(postgres.start)
+
+
+async def test_a_worker_that_is_stopped_while_it_starts_stops(gateway: Gateway) -> None:
+    async def never(run_id: str, job: int, first: bool) -> None:
+        raise AssertionError(run_id)
+
+    starting = queue.Queue(libpq_url(gateway.url), 1, CLOCK)
+    serving = asyncio.create_task(starting.work(never, Life()))
+    starting.stop()
+    async with asyncio.timeout(10):
+        await serving
 
 
 async def test_a_run_that_comes_while_a_worker_stops_is_not_begun(gateway: Gateway) -> None:
