@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool
 
 from harness.events import TodoStatus
 from harness.graph.calls import ASK, error_result, interrupted_result
+from harness.graph.messages import LENGTH_REASONS, finish_reason
 from harness.graph.state import PROMOTED, TODOS
 from harness.text.frames import PLAN, framed, neutral
 from harness.tools.asking import MOST_OPTIONS, asked
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 
 LONGEST_NAME = 64
+CUT_OFF = (
+    "Your answer reached its length limit in the middle of this call, so nothing happened. Make it shorter: write a "
+    "long file in several calls."
+)
 NOT_LOADED = (
     "{name} is not loaded, so nothing happened. Call tool_search with select:{name} first; then call it with the "
     "arguments that its schema requires."
@@ -40,7 +45,8 @@ MISSING = (
 class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
     """Gives unanswered calls a synthetic result, and drops orphaned and duplicate results; the state is not changed.
 
-    The settle step makes broken histories rare; this catches the rest (a rewind, a summary, a provider's quirk).
+    The settle step makes broken histories rare; this catches the rest (a rewind, a summary, a provider's quirk). A call
+    that the provider's output limit cut is not made: its arguments are only those that had arrived.
     """
 
     async def awrap_model_call(
@@ -48,6 +54,22 @@ class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         paired = pair_tool_calls(request.messages)
         return await handler(request if paired is request.messages else request.override(messages=paired))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        if _is_cut(request.state["messages"], request.tool_call):
+            return error_result(request.tool_call, CUT_OFF)
+        return await handler(request)
+
+
+def _is_cut(messages: Sequence[BaseMessage], call: ToolCall) -> bool:
+    """Whether it is the last call of an answer that reached the limit. Half a question is still asked: it does no harm,
+    and a turn cannot go on after one."""
+    answer = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    if answer is None or finish_reason(answer) not in LENGTH_REASONS or call["name"] == ASK:
+        return False
+    return bool(answer.tool_calls) and answer.tool_calls[-1]["id"] == call["id"]
 
 
 def pair_tool_calls(messages: list[AnyMessage]) -> list[AnyMessage]:

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException, tool
 
 from harness.middleware import middleware_chain
+from harness.middleware.requests import CUT_OFF
 from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog
 from sandbox.base import FileInfo, Problem, ProblemCode
 from tests.harness.support import (
@@ -209,3 +210,13 @@ async def test_other_tools_and_no_sandbox(bench: Bench, script: Script, kind: st
     assert "/srv" not in told
     assert len(told) <= 20_000
     assert results(script)[0].status == ("success" if kind == "long" else "error")
+
+
+async def test_a_call_that_the_output_limit_cut_is_not_made(bench: Bench, script: Script) -> None:
+    in_memory(bench)
+    listed = ("write_file", {"path": "/mnt/user-data/workspace/list", "content": "whole"})
+    cut = calls(listed, ("bash", {"command": "rm -r /mnt/user-data/workspace"}), ids=["whole", "cut"])
+    cut.response_metadata = {"finish_reason": "length"}
+    first, second = await answers(bench, script, cut)
+    assert first.startswith("Wrote")
+    assert second == CUT_OFF
