@@ -80,12 +80,14 @@ def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -
     """The model's answer as the thread keeps it: our id, readable tool calls, thinking removed from the text.
 
     Servers give chunks arbitrary ids, even the same one each time, and our reducer replaces by id. Providers reject a
-    thread with a call that could not be read, since it has no result: it counts as not made.
+    thread with a call that could not be read, since it has no result: it counts as not made. If all are unreadable they
+    stay, as the model is asked again.
     """
     if not isinstance(message, AIMessage):
         return message
-    update: dict[str, Any] = {"id": message_id, "invalid_tool_calls": []}
+    update: dict[str, Any] = {"id": message_id}
     if message.tool_calls:
+        update["invalid_tool_calls"] = []
         known = {call["id"] for old in history if isinstance(old, AIMessage) for call in old.tool_calls}
         update["tool_calls"] = _accepted_calls(message.tool_calls, message_id, known)
     if isinstance(message.content, str) and message.content.lstrip().startswith(THINK_OPEN):
