@@ -38,6 +38,8 @@ FORMING = frozenset({"strict", "response_format"})
 DONE = b"[DONE]"
 DRAIN_SECONDS = 0.1
 """How long to wait for the end of the body after DONE; a connection that was read to the end is reused."""
+LONGEST_REFUSAL = 64 * 1024
+"""Bytes that are read of an error in place of a stream."""
 TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
 """Keys of a delta that contain text."""
 
@@ -74,9 +76,10 @@ def partial_json(text: str, *, strict: bool = False) -> Any:
     process, and with it everybody's answers, for minutes.
     """
     try:
-        return json.JSONDecoder(strict=strict).raw_decode(text.lstrip())[0]
+        read = json.JSONDecoder(strict=strict).raw_decode(text.lstrip())[0]
     except json.JSONDecodeError:
         return from_json(text, allow_partial="trailing-strings")
+    return {} if read is None else read  # some models write null for a tool without parameters
 
 
 _messages: Any = ai
@@ -115,6 +118,10 @@ class LeanCompletions:
 
 class TruncatedStreamError(ConnectionError):
     """The stream ended without a finish reason: the answer is incomplete."""
+
+
+class NoEventStreamError(ValueError):
+    """The response is something else, such as a web page: often the base_url lacks /v1."""
 
 
 class FormattedTools:
@@ -174,10 +181,12 @@ class Compatible(BaseChatOpenAI):
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         begun = told = finished = False
+        names: dict[Any, tuple[str | None, str]] = {}
         try:
             async for chunk in super()._astream(*args, **kwargs):
                 begun, finished = True, finished or bool((chunk.generation_info or {}).get("finish_reason"))
                 told = told or tells(chunk.message)
+                _name_once(chunk.message, names)
                 yield chunk
         except APITimeoutError:
             raise
@@ -196,6 +205,7 @@ class Compatible(BaseChatOpenAI):
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
+        _complete(chunk)
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         if converted is None or not isinstance(converted.message, AIMessageChunk):
             return converted
@@ -219,6 +229,27 @@ def tells(message: BaseMessageChunk) -> bool:
     return bool(message.content or message.additional_kwargs or calls)
 
 
+def _complete(chunk: dict[str, Any]) -> None:
+    """Add what some servers omit and LangChain needs: the delta (Azure's asynchronous content filter), and the index of
+    a call (Gemini, Ollama)."""
+    for choice in chunk.get("choices") or ():
+        choice["delta"] = choice.get("delta") or {}
+        for place, call in enumerate(choice["delta"].get("tool_calls") or ()):
+            if call.get("index") is None:
+                call["index"] = place
+
+
+def _name_once(message: BaseMessageChunk, names: dict[Any, tuple[str | None, str]]) -> None:
+    """Remove a call's name where it is repeated: some servers (NVIDIA's) send it in each chunk, and LangChain would
+    join them. names: (call id, name) by index, so far."""
+    for call in message.tool_call_chunks if isinstance(message, AIMessageChunk) else ():
+        known_id, known = names.get(call["index"], (None, ""))
+        if known and call["name"] == known and call["id"] in (None, "", known_id):
+            call["name"] = None
+        elif call["name"]:
+            names[call["index"]] = call["id"], call["name"]
+
+
 def _chunk_delta(chunk: dict[str, Any]) -> dict[str, Any]:
     choices = chunk.get("choices") or [{}]
     return choices[0].get("delta") or {}
@@ -228,16 +259,20 @@ class ChunkStream(AsyncStream[object]):
     """The SDK's view of an event-stream response, with the SDK's errors."""
 
     async def __aiter__(self) -> AsyncIterator[object]:
-        request, events = self.response.request, Events()
+        request, events, head, begun = self.response.request, Events(), b"", False
         body = self.response.aiter_bytes()
         try:
             async for data in body:
+                head += data if not begun and len(head) < LONGEST_REFUSAL else b""
                 for chunk in joined(events.feed(data)):
+                    begun = True
                     if isinstance(chunk, dict) and (error := chunk.get("error")):
                         raise APIError(_message(error), request, body=error)
                     yield chunk
                 if events.done:
                     break
+            if not (begun or events.done):
+                self._refuse(head)
             with suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
                     async for _ in body:
@@ -246,6 +281,18 @@ class ChunkStream(AsyncStream[object]):
             raise APITimeoutError(request=request) from error
         except httpx2.TransportError as error:
             raise APIConnectionError(request=request) from error
+
+    def _refuse(self, body: bytes) -> None:
+        """Raise the error that a response without events reports despite its status, or is; a cut stream is neither."""
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            answer = None
+        if isinstance(answer, dict) and "choices" not in answer:
+            error = answer.get("error") or answer
+            raise APIError(_message(error), self.response.request, body=error)
+        if not self.response.headers.get("content-type", "").startswith("text/event-stream"):
+            raise NoEventStreamError("the response is no event stream; is the base_url right?")
 
 
 class Events:
@@ -303,5 +350,5 @@ def _kind(chunk: Any) -> str | None:
 
 
 def _message(error: Any) -> str:
-    message = error.get("message") if isinstance(error, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) and message else "An error occurred during streaming"
