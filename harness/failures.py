@@ -38,6 +38,18 @@ CONTEXT_TEXTS = (
     "exceeds the maximum number of tokens",
     "input tokens exceed",
     "reduce the length of the messages",
+    "context limit",
+    "maximum prompt length",  # xAI
+    "maximum model length",  # vLLM
+    "maximum allowed length",  # SGLang
+    "prompt token count",  # GitHub
+    "`inputs` must have less than",  # TGI, and the next
+    "`inputs` tokens + `max_new_tokens` must be",
+    "range of input length",  # DashScope
+    "exceed max message tokens",  # Volcengine
+    "prompt exceeds max length",  # Zhipu, and the next
+    "prompt 超长",
+    "too many input tokens",  # Bedrock
 )
 FILTER_TEXTS = (
     "content_filter",
@@ -45,8 +57,20 @@ FILTER_TEXTS = (
     "content management policy",
     "responsibleaipolicy",
     "data_inspection",
+    "datainspectionfailed",
+    "sensitivecontentdetected",  # Volcengine
+    "riskdetection",
+    "不安全或敏感内容",  # Zhipu
+    "new_sensitive",  # MiniMax
+    "content exists risk",  # DeepSeek
+    "violates usage guidelines",  # xAI, with 403
+    "violating our usage policy",
 )
-QUOTA_TEXTS = ("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing", "credit balance")
+QUOTA_TEXTS = (
+    *("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing", "credit balance"),
+    *("余额不足", "arrearage", "overdue account", "overdue balance", "balance is overdue"),
+    *("balance is insufficient", "used all available credits"),
+)
 RATE_TEXTS = ("rate_limit", "rate limit", "too many requests")
 OVERLOAD_TEXTS = ("overloaded", "over capacity", "at capacity", "server is busy", "engine is busy")
 AUTH_TEXTS = (

@@ -77,6 +77,43 @@ def test_the_kind_of_a_vendors_error(error: Exception, kind: Kind) -> None:
     assert (failure.kind, failure.model) == (kind, "m")
 
 
+@table(
+    ("status", "text", "kind"),
+    [
+        (400, "input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000", Kind.CONTEXT_LENGTH),
+        (400, "This model's maximum prompt length is 131072 but the request contains 537812", Kind.CONTEXT_LENGTH),
+        (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096", Kind.CONTEXT_LENGTH),
+        (400, "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).", Kind.CONTEXT_LENGTH),
+        (400, "prompt token count of 131000 exceeds the limit of 128000", Kind.CONTEXT_LENGTH),
+        (422, "Input validation error: `inputs` must have less than 4095 tokens", Kind.CONTEXT_LENGTH),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096", Kind.CONTEXT_LENGTH),
+        (400, "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 3]", Kind.CONTEXT_LENGTH),
+        (400, "Total tokens of image and text exceed max message tokens", Kind.CONTEXT_LENGTH),
+        (400, "Prompt exceeds max length", Kind.CONTEXT_LENGTH),
+        (400, "Prompt 超长", Kind.CONTEXT_LENGTH),
+        (400, "Too many input tokens. Max input tokens: 8192", Kind.CONTEXT_LENGTH),
+        (400, "<400> InternalError.Algo.DataInspectionFailed: Input text data may contain", Kind.CONTENT_FILTER),
+        (400, "InputTextSensitiveContentDetected: The request failed", Kind.CONTENT_FILTER),
+        (400, "InputTextRiskDetection", Kind.CONTENT_FILTER),
+        (400, "系统检测到输入或生成内容可能包含不安全或敏感内容", Kind.CONTENT_FILTER),
+        (400, "input new_sensitive (1026)", Kind.CONTENT_FILTER),
+        (400, "Content Exists Risk", Kind.CONTENT_FILTER),
+        (403, "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO", Kind.CONTENT_FILTER),
+        (400, "your prompt was flagged as potentially violating our usage policy", Kind.CONTENT_FILTER),
+        (429, "余额不足或无可用资源包,请充值。", Kind.QUOTA),
+        (400, "Arrearage: Access denied, please make sure your account is in good standing", Kind.QUOTA),
+        (403, "Access denied due to overdue account", Kind.QUOTA),
+        (403, "The request failed because your account has an overdue balance.", Kind.QUOTA),
+        (403, "Sorry, your account balance is insufficient", Kind.QUOTA),
+        (429, "Your team has used all available credits", Kind.QUOTA),
+    ],
+)
+def test_each_provider_has_its_own_words(status: int, text: str, kind: Kind) -> None:
+    failure = classify(VendorError(text, status), model="m", now=lambda: NOW)
+    assert failure is not None
+    assert failure.kind is kind
+
+
 def test_what_is_no_model_trouble_is_left_alone() -> None:
     assert classify(ArithmeticError("ours"), model="m", now=lambda: NOW) is None
 
