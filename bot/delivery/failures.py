@@ -170,7 +170,8 @@ class Failures:
                 log.warning("reply %s was refused (%s): %s", reply.key, error, conceded or "given up")
                 return bool(conceded)
             case _:
-                log.warning("reply %s: a draft was refused: %s", reply.key, error)
+                level = logging.WARNING if reply.refused is None else logging.DEBUG  # the next ones are alike
+                log.log(level, "reply %s: a draft was refused: %s", reply.key, error)
                 reply.refused = reply.view[0] if reply.view else None
         return True
 

@@ -233,6 +233,19 @@ async def test_a_refused_draft_is_dropped_and_the_next_one_shown(tmp_path: Path)
         assert w.texts == ["good"]
 
 
+async def test_only_the_first_refused_draft_of_an_answer_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world(tmp_path) as w:
+        w.channel.fail("send", *[Rejected("bad entity")] * 3)
+        reply = await w.delivery.open("r1", dm(), None)
+        for text in ("one", "one two", "one two three"):
+            reply.show(OutboundMessage(text=text))
+            await w.clock.advance(30)
+        assert len(w.calls("send")) == 3
+        assert [each.levelname for each in caplog.records if "a draft was refused" in each.message] == ["WARNING"]
+
+
 async def test_a_refused_preview_falls_back_to_a_message(tmp_path: Path) -> None:
     async with world(tmp_path, MemoryMode(previews=True)) as w:
         w.channel.fail("preview", Rejected("no drafts in this chat"))
