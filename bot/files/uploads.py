@@ -219,7 +219,7 @@ class Uploads:
                     sha256=sink.sha256,
                 )
             except AttachmentFailed as error:
-                return self._refused(name, sink, error)
+                return self._refused(_name_so_far(attachment, sink), sink, error)
             except NotAllowed as error:
                 if (account, error.hint) not in self._told:
                     self._told.add((account, error.hint))
@@ -227,7 +227,7 @@ class Uploads:
                 return Refused(name, "not_allowed")
             except (ChannelError, OSError) as error:
                 log.warning("an attachment was not fetched: %s", error)
-                return Refused(name, "failed")
+                return Refused(_name_so_far(attachment, sink), "failed")
             finally:
                 await _in_thread(sink.close, kept)
 
@@ -351,6 +351,10 @@ def _told_by_content(attachment: Attachment, sink: _FileSink) -> tuple[str | Non
     if name is None and mime_type.startswith("image/"):
         name = f"{attachment.kind}{mimetypes.guess_extension(mime_type) or ''}"
     return name, mime_type
+
+
+def _name_so_far(attachment: Attachment, sink: _FileSink) -> str:
+    return display_name(replace(attachment, name=attachment.name or sink.told))
 
 
 def display_name(attachment: Attachment) -> str:

@@ -21,8 +21,8 @@ from bot.files.uploads import AT_ONCE, AT_ONCE_IN_ALL, Refused, UploadLimits, Up
 from bot.store import runs
 from bot.store.identity import NAME_BYTES
 from bot.store.inbox import ADD_EVENTS
-from channels.base import ChannelPorts, Route
-from channels.errors import AttachmentFailed, ChannelError, NotAllowed, Temporary
+from channels.base import ChannelPorts, NamedSink, Route
+from channels.errors import AttachmentFailed, ChannelError, NotAllowed, Rejected, Temporary
 from channels.message import Attachment
 from harness.context import InputFile, RunInput
 from sandbox.files.beneath import Owner
@@ -157,6 +157,19 @@ async def test_each_failure_is_named_and_leaves_nothing(tmp_path: Path, error: C
     assert await fetched(wire, attachment(), tmp_path) == Refused("a.bin", problem)
     assert wire.fetched == 1
     assert left(tmp_path) == []
+
+
+async def test_a_name_that_only_the_download_revealed_is_in_its_refusal(tmp_path: Path) -> None:
+    class Revealing(Wire):
+        async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+            assert isinstance(sink, NamedSink)
+            sink.called("report.pdf")
+            await super().fetch(attachment, sink)
+
+    for error in (AttachmentFailed("no valid padding", "gone"), Rejected("no")):
+        refused = await fetched(Revealing(b"ab", errors=(error,)), attachment(None), tmp_path / "uploads")
+        assert isinstance(refused, Refused)
+        assert refused.name == "report.pdf"
 
 
 async def test_the_right_to_fetch_files_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
