@@ -48,6 +48,11 @@ class Turn:
         self._text = TextStream()
         self._visible = VisibleStream()
 
+    @property
+    def told(self) -> bool:
+        """Whether anything was sent of the newest message."""
+        return self._told
+
     def event(self, make: Callable[..., Any], **fields: Any) -> AnyRunEvent:
         """Create an event with the next number: every event of the run is made here, so there are no gaps."""
         event: AnyRunEvent = make(run_id=self._run_id, seq=self._seq, **fields)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from contextlib import AsyncExitStack, aclosing, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ from harness.threads.checkpoints import FinishedTurns, open_checkpoints
 from harness.web.sources import pages_read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
     from langgraph.checkpoint.base import CheckpointTuple
     from langgraph.types import StateSnapshot
@@ -172,7 +172,7 @@ class HarnessRunner:
             yield event
         if start.works:
             config = thread_config(ctx.thread_id, run_id=ctx.run_id)
-            async with AsyncExitStack() as holding:
+            async with self._refusals(turn, agent, ctx.thread_id), AsyncExitStack() as holding:
                 if research is None:
                     steps = await holding.enter_async_context(self.checkpoints.holding.of(ctx.thread_id, start.head))
                     scope = replace(scope, settled=steps.settle)
@@ -204,6 +204,18 @@ class HarnessRunner:
             turn, ctx.run_id, files, self._parts.clock, personal=research is not None, report=report
         ):
             yield event
+
+    @asynccontextmanager
+    async def _refusals(self, turn: Turn, agent: Agent, thread_id: str) -> AsyncIterator[None]:
+        """If the provider refuses a request for its content, leave that out of the thread: it would refuse each later
+        request too."""
+        try:
+            yield
+        except ModelFailure as failure:
+            saved = (await self.head(thread_id)).saved
+            if failure.kind in (FailureKind.CONTENT_FILTER, FailureKind.BAD_REQUEST) and not turn.told and saved:
+                await self._settle(agent, saved, refused=failure.kind)
+            raise
 
     async def _report(self, agent: Agent, scope: RunScope) -> Report | None:
         """The report that the run delivered, if it completed a research."""
@@ -289,13 +301,19 @@ class HarnessRunner:
         if saved is not None:
             await self._settle(self._agents.default(), saved, unfinished)
 
-    async def _settle(self, agent: Agent, saved: CheckpointTuple, unfinished: Unfinished | None = None) -> None:
+    async def _settle(
+        self,
+        agent: Agent,
+        saved: CheckpointTuple,
+        unfinished: Unfinished | None = None,
+        refused: FailureKind | None = None,
+    ) -> None:
         """Close what is open at a thread's newest checkpoint, with the graph that the turn belongs to."""
         thread_id, graph, node = saved.config["configurable"]["thread_id"], agent.graph, MODEL_NODE
         known = research_of(saved.checkpoint["channel_values"])
         if known is not None and known.run == saved.metadata.get(RUN_KEY) and agent.research is not None:
             graph, node = await asyncio.to_thread(agent.research), CLOSING
-        await threads.settle(graph, self._parts.effects, thread_id, unfinished, node=node)
+        await threads.settle(graph, self._parts.effects, thread_id, unfinished, node=node, refused=refused)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """Restore the thread to that checkpoint, None: to an empty thread."""

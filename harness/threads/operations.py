@@ -13,8 +13,18 @@ from langgraph.types import StateUpdate
 
 from harness.context import HistoryEntry, ThreadView
 from harness.errors import ThreadTooLarge, UnfitChange
+from harness.events import FailureKind
 from harness.graph.calls import effect_key, open_calls, recorded_result
-from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, round_of, users_text
+from harness.graph.messages import (
+    INTERRUPTED_TURN,
+    MARK,
+    TEXT_LENGTH,
+    answer_text,
+    is_users,
+    round_of,
+    users_text,
+    without_images,
+)
 from harness.graph.state import PROMOTED, RESEARCH, RUN_KEY, TODOS, merge_research, reduce_messages, thread_config
 from harness.graph.turn import MODEL_NODE
 from harness.memory.telling import TOLD
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from harness.ports import EffectLog
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
+REFUSED = "[This was left out: the provider's content filter refused it.]"
 MOST_MESSAGES, MOST_CHARACTERS = 5_000, 2_000_000
 """Limits of a thread that is written to. One that runs have made larger stays as it is."""
 CUT_OFF = "[My answer was interrupted here; the person has read it so far. I will not go on with it unless asked to.]"
@@ -62,17 +73,24 @@ def _is_of(run_id: str, message: AnyMessage) -> bool:
 
 
 async def settle(
-    graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None, *, node: str = MODEL_NODE
+    graph: Graph,
+    effects: EffectLog,
+    thread_id: str,
+    unfinished: Unfinished | None = None,
+    *,
+    node: str = MODEL_NODE,
+    refused: FailureKind | None = None,
 ) -> None:
     """Close a turn that was stopped in the middle: finished tools keep their results, finished research steps their
     findings, open calls get an honest result. unfinished: the part of an unfinished message that people have read;
-    dropped if it belongs to no open turn. node: the graph's node after which a turn ends."""
+    dropped if it belongs to no open turn. node: the graph's node after which a turn ends. refused: why the provider
+    refused the newest request."""
     config = thread_config(thread_id)
     state = await graph.aget_state(config)
     if state.tasks:
         is_open = unfinished is not None and _is_open(state, unfinished)
         words = unfinished.text if unfinished is not None and is_open else ""
-        await _close(graph, effects, state, config, words, node=node)
+        await _close(graph, effects, state, config, words, node=node, refused=refused)
 
 
 def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
@@ -89,6 +107,7 @@ async def _close(
     unfinished: str = "",
     *,
     node: str = MODEL_NODE,
+    refused: FailureKind | None = None,
 ) -> None:
     """Write a new newest checkpoint with everything open in `state` closed. config: of the thread, at that state.
     unfinished: the assistant's own words to end it with.
@@ -109,8 +128,22 @@ async def _close(
         marks = {MARK: INTERRUPTED_TURN, TEXT_LENGTH: len(words)}
         note = AIMessage(f"{words}\n\n{CUT_OFF}", additional_kwargs=marks)
     # As a model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
-    update = {"messages": [*missing, note], **finished_steps(state)}
+    changed = _acceptable(known, refused) if refused is not None else ()
+    update = {"messages": [*changed, *missing, note], **finished_steps(state)}
     await graph.aupdate_state(config, update, as_node=node)
+
+
+def _acceptable(messages: Sequence[AnyMessage], refused: FailureKind) -> Iterator[AnyMessage]:
+    """The messages that no model has read yet, without what may have led to the refusal: in the thread it would lead to
+    the next ones too."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            return
+        if refused is not FailureKind.CONTENT_FILTER:
+            yield without_images(message)
+        elif isinstance(message, ToolMessage) or is_users(message):
+            facts = {name: fact for name, fact in message.additional_kwargs.items() if name != TEXT_LENGTH}
+            yield message.model_copy(update={"content": REFUSED, "additional_kwargs": facts})
 
 
 def finished_results(state: StateSnapshot) -> list[AnyMessage]:
