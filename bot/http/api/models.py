@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+T = TypeVar("T")
 StreamMode = Literal["values", "updates", "messages-tuple", "custom"]
 Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
@@ -27,7 +28,8 @@ def _said_modes(value: Any) -> Any:
     return value if value is None else [each for each in value if each != ""] or None
 
 
-def _is_small(value: dict[str, Any]) -> dict[str, Any]:
+def small(value: T) -> T:
+    """The metadata, if it is small enough. Raises ValueError."""
     # Python reads NaN and lone surrogates, which other readers could not: these are errors here.
     if len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode()) > MOST_METADATA:
         raise ValueError(f"is too large: at most {MOST_METADATA} bytes")
@@ -46,7 +48,7 @@ def _not_here(value: Any) -> Any:
 
 Modes = Annotated[list[StreamMode], BeforeValidator(_as_list)]
 ModesAsked = Annotated[list[StreamMode] | None, BeforeValidator(_said_modes)]
-Metadata = Annotated[dict[str, Any], AfterValidator(_is_small)]
+Metadata = Annotated[dict[str, Any], AfterValidator(small)]
 ThreadId = Annotated[str, AfterValidator(_as_uuid)]
 Refused = Annotated[Any, AfterValidator(_not_here)]
 """An option that clients can send and that is not supported."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.access.admission import FloodGate
 from bot.http.api.content import invalid
+from bot.http.api.models import small
 from bot.http.errors import HttpProblem, not_found
 from bot.store import conversations, forgetting, programs, prompts, run_events, runs
 from bot.store.forgetting import BY_AGE, DeletionKind, DeletionRow
@@ -98,8 +99,18 @@ class Threads:
         return found
 
     async def update(self, thread: ProgramThread, metadata: Mapping[str, Any]) -> ProgramThread:
+        """Merge members into a thread's metadata. Raises HttpProblem where all of them together are too large."""
         now = self._parts.clock.now()
-        return await self._store.write(lambda tx: programs.change(tx, thread.key, metadata, now)) or thread
+
+        def unit(tx: Connection) -> ProgramThread:
+            changed = programs.change(tx, thread.key, metadata, now) or thread
+            try:
+                small(changed.metadata)
+            except ValueError as error:
+                raise invalid(str(error), "metadata") from None
+            return changed
+
+        return await self._store.write(unit)
 
     async def all(self, caller: Caller) -> list[ProgramThread]:
         """The caller's threads, most recently used first."""

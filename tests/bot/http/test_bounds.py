@@ -169,6 +169,11 @@ async def test_metadata_and_a_history_that_a_program_brings_have_an_end(tmp_path
             answer = await program.post(path, json=body)
             assert answer.status_code == 422, answer.text
             assert "metadata" in answer.text
+        thread = f"{GRAPH}/threads/{(await program.post(f'{GRAPH}/threads', json={})).json()['thread_id']}"
+        for name, status in (("a", 200), ("b", 422), ("a", 200)):
+            answer = await program.patch(thread, json={"metadata": {name: "x" * 10_000}})
+            assert answer.status_code == status, "what was set earlier counts too"
+        assert list((await program.get(thread)).json()["metadata"]) == ["a"]
         half = {"role": "assistant", "content": "x" * (MOST_BEFORE // 2)}
         long = [half, half, {"role": "user", "content": "more"}, *said]
         for path, body in (
