@@ -317,7 +317,8 @@ async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[P
     """The caller's threads that match the search in all but their status, in order."""
     if body.values:
         raise HttpProblem(422, "invalid", "values: threads cannot be searched by their content")
-    every = [each for each in await the.threads.all(caller) if body.ids is None or each.name in body.ids]
+    ids = None if body.ids is None else set(body.ids)
+    every = [each for each in await the.threads.all(caller) if ids is None or each.name in ids]
     every = [each for each in every if body.metadata.items() <= dict(each.metadata).items()]
     key = {"thread_id": "name", "created_at": "created_at"}.get(body.sort_by, "updated_at")
     every.sort(key=lambda each: str(getattr(each, key)), reverse=body.sort_order == "desc")
@@ -474,8 +475,9 @@ def _ending(router: APIRouter, the: Protocol) -> None:
         if body.thread_id is not None:
             threads = [await the.threads.find(caller, body.thread_id)]
         wanted = {"pending", "running", "interrupted"} if body.status in (None, "all") else {body.status}
+        run_ids = set(body.run_ids or ())
         for thread in threads:
             rows = [row for row in await runs.of_thread(thread, 100, 0, None) if not row.state.ended]
             for told, row in zip(await runs.as_json(thread, rows), rows, strict=True):
-                if told["status"] in wanted and (not body.run_ids or told["run_id"] in body.run_ids):
+                if told["status"] in wanted and (not run_ids or told["run_id"] in run_ids):
                     await runs.cancel(row, rewinds=action == "rollback")

@@ -50,6 +50,8 @@ Modes = Annotated[list[StreamMode], BeforeValidator(_as_list)]
 ModesAsked = Annotated[list[StreamMode] | None, BeforeValidator(_said_modes)]
 Metadata = Annotated[dict[str, Any], AfterValidator(small)]
 ThreadId = Annotated[str, AfterValidator(_as_uuid)]
+Selected = Annotated[list[str], Field(max_length=100)]
+"""Names of the members to send; each is looked up in everything that is found."""
 Refused = Annotated[Any, AfterValidator(_not_here)]
 """An option that clients can send and that is not supported."""
 
@@ -176,7 +178,7 @@ class ThreadSearch(Body):
     offset: int = Field(default=0, ge=0)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] = "updated_at"
     sort_order: Literal["asc", "desc"] = "desc"
-    select: list[str] | None = None
+    select: Selected | None = None
     extract: Refused = None
 
 
@@ -185,7 +187,7 @@ class HistoryRequest(Body):
     before: str | dict[str, Any] | None = None
     checkpoint: Checkpoint | None = None
     metadata: Refused = None
-    select: list[str] | None = None
+    select: Selected | None = None
 
     @property
     def older_than(self) -> str | None:
@@ -199,7 +201,7 @@ class HistoryRequest(Body):
 
 class CheckpointRequest(Body):
     checkpoint: Checkpoint
-    select: list[str] | None = None
+    select: Selected | None = None
 
 
 class AssistantSearch(Body):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -185,6 +186,20 @@ async def test_metadata_and_a_history_that_a_program_brings_have_an_end(tmp_path
             assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_long"), answer.text
         answer = await program.post("/v1/chat/completions", json={"model": AGENT, "messages": [half, *said]})
         assert answer.status_code == 200, answer.text
+
+
+async def test_long_lists_of_a_search_are_not_searched_for_each_thread(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        program = await world.program(PERSON)
+        for _ in range(180):
+            assert (await program.post(f"{GRAPH}/threads", json={})).status_code == 200
+        many = ["x"] * 900_000
+        begun = time.process_time()
+        answer = await program.post(f"{GRAPH}/threads/search", json={"ids": many})
+        assert (answer.status_code, answer.json()) == (200, [])
+        assert time.process_time() - begun < 0.5
+        answer = await program.post(f"{GRAPH}/threads/search", json={"select": many})
+        assert (answer.status_code, answer.json()["error"]["details"][0]["place"]) == (422, "body.select")
 
 
 async def test_a_program_is_shut_out_by_the_end_of_its_token_and_that_is_said(tmp_path: Path) -> None:
