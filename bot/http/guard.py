@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,6 +26,11 @@ UPLOADS, PROGRAMS = "/api/uploads/", ("/api/langgraph/", "/v1/")
 """Below these, a signed-in caller's body may be as large as one message's files: programs send them inside of JSON."""
 MOST_JSON = 32 * MEBIBYTE
 """Bytes of a program's JSON, whatever uploads may have: parsing takes several times that memory and blocks the loop."""
+MOST_HELD = 4 * MOST_JSON
+"""Bytes of JSON in all open requests of one caller: each is in memory until its answer ends."""
+MOST_VALUES = 1_000_000
+"""Values in a program's JSON, at least: it has fewer commas and opening brackets. An empty object of three bytes takes
+seventy in memory; texts of the permitted length, and files, do not have as many of these signs."""
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -62,6 +68,7 @@ class Guard:
         self._settings = settings
         self._most_upload = most_upload
         self._names = _names(settings)
+        self._held: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -80,7 +87,12 @@ class Guard:
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or int(declared) > most:
             return await _too_large(most)(scope, receive, answer)
-        await self._app(scope, _Body(receive, most).receive, answer)
+        is_json = most > MOST_BODY and inner.startswith(PROGRAMS)
+        body = _Json(receive, most, self._held, scope["state"]["caller"].key) if is_json else _Body(receive, most)
+        try:
+            await self._app(scope, body.receive, answer)
+        finally:
+            body.leave()
 
     def _most(self, method: str, path: str) -> int:
         """Limit on a request's body in bytes. path: below the base path, with a slash at its end."""
@@ -131,6 +143,36 @@ class _Body:
                 # FastAPI turns other errors of reading a body into that of a malformed body.
                 raise HTTPException(413, f"a request may have at most {self._most} bytes here")
         return message
+
+    def leave(self) -> None:
+        """The request has ended."""
+
+
+class _Json(_Body):
+    """A program's JSON. held: bytes by caller. key: of this one."""
+
+    def __init__(self, receive: Receive, most: int, held: Counter[str], key: str) -> None:
+        super().__init__(receive, most)
+        self._held = held
+        self._key = key
+        self._size = self._values = 0
+
+    async def receive(self) -> Message:
+        message = await super().receive()
+        data = message.get("body", b"")
+        self._size += len(data)
+        self._held[self._key] += len(data)
+        self._values += sum(map(data.count, (b",", b"[", b"{")))
+        if self._values > MOST_VALUES:
+            raise HTTPException(413, f"a request may have at most {MOST_VALUES} values here")
+        if self._held[self._key] > MOST_HELD:
+            text = f"all requests at once may have at most {MOST_HELD} bytes"
+            raise HTTPException(429, text, {"Retry-After": "10"})
+        return message
+
+    def leave(self) -> None:
+        self._held[self._key] -= self._size
+        self._held += Counter()  # drops zeros
 
 
 async def _unknown(scope: Scope) -> HttpProblem | StoreError | None:

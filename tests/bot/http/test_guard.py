@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.http import connections
+from bot.http import connections, guard
 from bot.http.auth import SIGN_INS_AT_ONCE
 from bot.http.guard import MOST_JSON
-from tests.bot.http.served import PERSON, served
+from tests.bot.http.served import ADMIN, PERSON, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -73,6 +73,34 @@ async def test_json_has_its_own_limit_and_a_request_counts_once(tmp_path: Path) 
         assert 429 not in codes
         read = await program.post("/v1/chat/completions", json={"model": "x" * 2_000_000})
         assert read.status_code in (400, 422), read.text
+
+
+async def test_the_json_of_one_caller_takes_only_so_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MOST_HELD", 3_000_000)
+    path = "/v1/chat/completions"
+    async with served(tmp_path) as world:
+        program, other = await world.program(PERSON), await world.program(ADMIN)
+        many = b'{"model": "none", "messages": [' + b"[]," * 600_000 + b"[]]}"
+        assert (await program.post(path, content=many)).status_code == 413
+        large = {"model": "x" * 2_000_000}
+        assert (await program.post(path, json=large)).status_code == 422
+        sent, more = asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"x" * 1_500_000
+            yield b"x" * 500_000  # taken once the server has read most of the first part
+            sent.set()
+            await more.wait()
+
+        slow = asyncio.create_task(program.post(path, content=slowly()))
+        await sent.wait()
+        assert (await program.post(path, json=large)).status_code == 429
+        assert (await other.post(path, json=large)).status_code == 422
+        more.set()
+        assert (await slow).status_code == 422
+        assert (await program.post(path, json=large)).status_code == 422
 
 
 @pytest.mark.parametrize("http", [{}, {"behind_proxy": True}])
