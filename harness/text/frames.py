@@ -20,7 +20,8 @@ CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE, OUTSIDE, PLAN, SKILL, MEMO
 _OPENING = "<antler-"
 _TAG = re.compile(r"<(?=\s*+/?\s*+antler-)", re.IGNORECASE)
 """Possessive: a text of blanks must not be scanned again and again."""
-_BLOCK = re.compile(r"<(antler-[a-z-]+)>.*?(?:</\1>|\Z)|</antler-[a-z-]*>?", re.DOTALL)
+_BLOCK = re.compile(r"<(antler-[a-z-]{1,32})>.*?(?:</\1>|\Z)|</antler-[a-z-]*>?", re.DOTALL)
+_UNFINISHED = re.compile(r"<antler-[a-z-]{0,32}")
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=\s*+/?\s*+(?:tool_(?:response|result|call)s?|function_(?:results?|calls?))\b)", re.I
@@ -54,7 +55,7 @@ def settled(text: str) -> str:
     shown = visible(text)
     start = max(shown.rfind("<"), 0)
     tail = shown[start:]
-    unfinished = _OPENING.startswith(tail) or "</antler-".startswith(tail) or tail.startswith(_OPENING)
+    unfinished = _OPENING.startswith(tail) or "</antler-".startswith(tail) or _UNFINISHED.fullmatch(tail)
     return shown[:start] if tail.startswith("<") and unfinished else shown
 
 
@@ -76,9 +77,12 @@ class VisibleStream:
             return ""  # hidden by an open block
         fresh = settled(self._held)[len(self._out) :]
         self._out += fresh
-        self._closing = _closing(self._held)
-        if visible(self._held) == self._held:  # nothing was hidden
-            self._held, self._out = self._held[len(self._out) :], ""
+        last = _last(self._held)
+        self._closing = _closing(self._held, last)
+        rest, end = visible(self._held)[len(self._out) :], 0 if last is None else last.end()
+        is_over = not self._closing and (end < len(self._held) or self._held.endswith(">"))
+        if is_over and end <= len(self._held) - len(rest):  # otherwise a block has split what may be a tag
+            self._held, self._out = rest, ""
         return fresh
 
     def end(self) -> str:
@@ -88,10 +92,13 @@ class VisibleStream:
         return rest
 
 
-def _closing(text: str) -> str:
-    """The end tag of the block that is open at the text's end, "" if none is."""
+def _last(text: str) -> re.Match[str] | None:
     last = deque(_BLOCK.finditer(text), maxlen=1)
-    found = last[0] if last else None
+    return last[0] if last else None
+
+
+def _closing(text: str, found: re.Match[str] | None) -> str:
+    """The end tag of the block that is open at the text's end, "" if none is. found: the last block."""
     if found is None or found[1] is None or found.end() < len(text) or found[0].endswith(f"</{found[1]}>"):
         return ""
     return f"</{found[1]}>"

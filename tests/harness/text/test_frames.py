@@ -54,3 +54,12 @@ def test_a_text_of_blanks_is_looked_at_once() -> None:
     began = time.process_time()
     neutral("<" + " " * 200_000)
     assert time.process_time() - began < 5  # it took minutes
+
+
+def test_an_answer_that_repeats_a_tag_is_looked_at_once() -> None:
+    for beginning, piece in (("</antler-x>", "if a < b:\n"), ("<antler-x>a</antler-x>", "word "), ("<antler-", "x y ")):
+        stream = VisibleStream()
+        began = time.process_time()
+        shown = [stream.feed(each) for each in (beginning, *[piece] * 20_000)]
+        assert time.process_time() - began < 2  # it took up to half a minute
+        assert "".join(shown).endswith(piece * 19_999)
