@@ -23,6 +23,8 @@ AGENT = "antler"
 MOST_ROBOTS = 512 * 1024
 """Bytes of a robots.txt that are read; the RFC requires at least 500 KiB."""
 MOST_RULES = 2000
+MOST_STARS = 10
+"""Wildcards of a rule; one with more, which takes time and memory for each, is ignored."""
 KEPT_SECONDS = 3600.0
 MOST_HOSTS = 2000
 """Hosts whose next turn is remembered."""
@@ -136,7 +138,7 @@ def _rules_for(text: str) -> list[Rule]:
         elif key in ("allow", "disallow"):
             in_rules = True
             count += 1
-            if value and count <= MOST_RULES and (for_us or for_all):
+            if value and count <= MOST_RULES and value.count("*") <= MOST_STARS and (for_us or for_all):
                 rule = _rule(value, allow=key == "allow")
                 if for_us and ours is not None:
                     ours.append(rule)

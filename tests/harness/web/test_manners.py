@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from harness.web.addresses import Rules, WebError
 from harness.web.fetch import Fetcher
 from harness.web.guard import GuardedTransport
-from harness.web.manners import KEPT_SECONDS, Crowded, Manners, Pace, Robots
+from harness.web.manners import KEPT_SECONDS, MOST_ROBOTS, Crowded, Manners, Pace, Robots
 from tests.harness.support import TurnedClock
 from tests.simulators.web.site import page
 
@@ -72,6 +73,14 @@ def test_any_text_is_understood_somehow(text: str, path: str) -> None:
 def test_a_pattern_that_is_made_to_take_long() -> None:
     robots = Robots("User-agent: *\n" + f"Disallow: /{'*a' * 2000}b$\n" * 50)
     assert robots.allows("/" + "a" * 4000)
+
+
+def test_rules_made_of_wildcards_cost_next_to_nothing() -> None:
+    begun = time.process_time()
+    rules = Robots("User-agent: *\nDisallow: /a*b*c\nDisallow: /" + "*%" * (MOST_ROBOTS // 2))
+    assert time.process_time() - begun < 0.5
+    assert not rules.allows("/axbxc")
+    assert rules.allows("/x%%")
 
 
 async def test_requests_to_one_host_keep_their_distance() -> None:
