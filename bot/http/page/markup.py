@@ -48,10 +48,16 @@ def pieces(markdown: str, t: Words, *, growing: bool = False) -> list[Markup]:
 
     growing: more of it follows, so what is open at its end counts as closed.
     """
+    return list(_pieces(markdown, t, growing))
+
+
+@lru_cache(maxsize=8)
+def _pieces(markdown: str, t: Words, growing: bool) -> tuple[Markup, ...]:
+    """Cached for the case that the same growing answer is open more than once."""
     source, formulas = take_out(sanitize(markdown))
     found = [segment for segment in segments(source, growing=growing) if segment.blocks]
     last = len(found) - 1 if growing else len(found)
-    return [_piece(segment, tuple(formulas), t, place < last) for place, segment in enumerate(found)]
+    return tuple(_piece(segment, tuple(formulas), t, place < last) for place, segment in enumerate(found))
 
 
 @lru_cache(maxsize=512)

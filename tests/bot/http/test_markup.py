@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -210,3 +211,12 @@ def test_signs_that_nothing_closes_are_looked_for_once(piece: str, end: str, mon
 def test_what_is_taken_out_is_put_back(parts: list[str]) -> None:
     text = "".join(parts)
     assert math.put_back(*math.take_out(text)) == text
+
+
+def test_a_growing_answer_that_is_open_many_times_is_read_once() -> None:
+    table = "| a | b |\n| - | - |\n" + "| 1 | 2 |\n" * 2000
+    begun = time.process_time()
+    first = pieces(table, T, growing=True)
+    once = time.process_time() - begun
+    assert all(pieces(table, T, growing=True) == first for _ in range(20))
+    assert time.process_time() - begun < 3 * once
