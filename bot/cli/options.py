@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +41,7 @@ def settings_of(config: Path | None, data_dir: Path | None) -> tuple[Settings, P
 def source_of(config: Path | None, data_dir: Path | None, log_level: str | None = None) -> SettingsSource:
     from bot.settings.load import SettingsSource
 
-    if config is None and Path("config.yaml").exists():
+    if config is None and os.path.exists("config.yaml"):
         config = Path("config.yaml")
     given = {"data_dir": str(data_dir) if data_dir else None, "log.level": log_level}
     return SettingsSource(config, {key: value for key, value in given.items() if value is not None})
@@ -52,7 +53,7 @@ def running_folder(source: SettingsSource) -> Path:
     from bot.control.server import SOCKET
 
     folder = source.data_dir()
-    if folder is not None and (folder / SOCKET).exists():
+    if folder is not None and os.path.exists(folder / SOCKET):  # False where the folder belongs to another user
         return folder
     return read(source, "to query a running antler, give its --data-dir").data_dir
 

@@ -262,7 +262,7 @@ def _sandbox(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _unwritable(folder: FilePath) -> str | None:
     """Why the folder cannot be written to; tried with an unnamed file in the nearest existing folder."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
     if not existing.is_dir():
         return "is a file, not a folder" if existing == folder else f"cannot be created: {existing} is not a folder"
     try:

@@ -220,7 +220,7 @@ def exposed(path: Path | None) -> str | None:
 
 def _env_file(path: Path | None) -> Path | None:
     file = None if path is None else path.absolute().parent / ENV_FILE
-    return file if file is not None and file.is_file() else None
+    return file if file is not None and os.path.isfile(file) else None  # False where the folder may not be read
 
 
 Signature = tuple[tuple[str, int, int, int], ...]

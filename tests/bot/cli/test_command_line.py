@@ -14,14 +14,16 @@ from tests.bot.settings_files import CHANNELS, TOKEN, write
 from tests.harness.skills.writing import put_skill
 
 ROOT = Path(__file__).parents[3]
+NOBODY = 65534
+"""A user to whom nothing belongs."""
 
 
-def antler(*arguments: str, cwd: Path, said: str = "") -> subprocess.CompletedProcess[str]:
+def antler(*arguments: str, cwd: Path, said: str = "", user: int | None = None) -> subprocess.CompletedProcess[str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("ANTLER__")}
     env["PYTHONPATH"] = str(ROOT)
     command = [sys.executable, "-m", "bot", *arguments]
     return subprocess.run(
-        command, cwd=cwd, env=env, input=said, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=cwd, env=env, input=said, capture_output=True, text=True, timeout=60, check=False, user=user
     )
 
 
@@ -117,6 +119,28 @@ def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path) -> None:
     assert done.returncode == 78
     assert "nowhere.yaml: cannot be read: No such file or directory" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_config_or_a_data_folder_of_another_user_is_a_problem_of_the_config(tmp_path: Path) -> None:
+    closed, data = tmp_path / "closed", tmp_path / "data"
+    closed.mkdir()
+    config = write(closed, CHANNELS)
+    data.mkdir()
+    for folder in (closed, data):
+        folder.chmod(0)
+    user = NOBODY if os.geteuid() == 0 else None
+    try:
+        for place, message in (
+            (("--config", str(config)), "config.yaml: cannot be read: Permission denied"),
+            (("--data-dir", str(data)), "--data-dir: cannot be written to: Permission denied"),
+        ):
+            for command in ("run", "status", "doctor"):
+                done = antler(command, *place, cwd=Path("/"), user=user)
+                assert done.returncode == 78, done.stderr
+                assert message in " ".join((done.stdout + done.stderr).split())
+    finally:
+        for folder in (closed, data):
+            folder.chmod(0o700)
 
 
 def test_options_win_and_are_named_when_wrong(tmp_path: Path) -> None:
