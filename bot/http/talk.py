@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from bot.files.uploads import MEGABYTE
 from bot.http.errors import HttpProblem, not_found
@@ -78,6 +79,7 @@ class Talk:
         self._book = book
         self._users = users_folder(data_dir)
         self._allowance = allowance
+        self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by the id of a message
 
     # Listing.
 
@@ -142,22 +144,23 @@ class Talk:
         if not text.strip() and not attachments:
             raise HttpProblem(422, "empty", "the message is empty")
         message_id = posted_id(chat, client_id)
-        if await self._store.read(lambda tx: shown.is_known(tx, self.account, chat, message_id)):
-            return Posted(message_id, repeated=True)
-        quote = None if reply_to is None else await self._quote(chat, reply_to)
-        posting = Posting(
-            chat=chat,
-            sender=self._sender(caller, locale),
-            text=text,
-            client_id=client_id,
-            attachments=tuple(attachments),
-            reply_to=quote,
-            turn=turn,
-        )
-        try:
-            await self._channel().post(posting)
-        except NotCommitted as error:
-            raise _unstored() from error
+        async with self._posting.setdefault(message_id, asyncio.Lock()):
+            if await self._store.read(lambda tx: shown.is_known(tx, self.account, chat, message_id)):
+                return Posted(message_id, repeated=True)
+            quote = None if reply_to is None else await self._quote(chat, reply_to)
+            posting = Posting(
+                chat=chat,
+                sender=self._sender(caller, locale),
+                text=text,
+                client_id=client_id,
+                attachments=tuple(attachments),
+                reply_to=quote,
+                turn=turn,
+            )
+            try:
+                await self._channel().post(posting)
+            except NotCommitted as error:
+                raise _unstored() from error
         return Posted(message_id, repeated=False)
 
     async def press(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,18 @@ async def gone(world: ServedCore) -> None:
     """Until what was asked to be deleted is, on the clock that the tests turn."""
     for _ in range(20):
         await world.clock.advance(1)
+
+
+async def test_of_requests_with_one_client_id_at_once_one_posts_the_message(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        client = await world.browser()
+        chat = await begun(client)
+        bodies = [{"text": f"hello {number}", "client_id": "one"} for number in range(5)]
+        answers = await asyncio.gather(
+            *(client.post(f"/api/conversations/{chat}/messages", json=body) for body in bodies)
+        )
+        assert sorted(answer.json()["repeated"] for answer in answers) == [False, True, True, True, True]
+        assert len({answer.json()["message_id"] for answer in answers}) == 1
 
 
 async def test_a_conversation_tells_what_goes_on_in_it(tmp_path: Path) -> None:
