@@ -41,6 +41,8 @@ FILE: dict[str, Any] = {
     "responses": {200: {"description": "The file", "content": {"*/*": {"schema": {"type": "string"}}}}},
 }
 """OpenAPI's description of a route whose answer is a file."""
+SENT_FILE = {"requestBody": {"content": {"application/octet-stream": {"schema": {"format": "binary"}}}}}
+"""OpenAPI's description of a route whose request's body is a file, of any type."""
 LONGEST_TITLE = 100
 
 
@@ -241,7 +243,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
         """Delete an upload. Messages that contain it stay, without the file; what the agent made of it stays too."""
         await talk(caller).remove_upload(caller, upload_id)
 
-    @router.post("/uploads", dependencies=[requires("threads")], status_code=201)
+    @router.post("/uploads", dependencies=[requires("threads")], status_code=201, openapi_extra=SENT_FILE)
     async def upload(
         caller: SignedIn,
         request: Request,

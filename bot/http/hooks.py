@@ -57,6 +57,8 @@ ONCE = "idempotency-key"
 MOST_FIELDS = 200
 """Fields of a form."""
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+BODY = {"requestBody": {"content": {JSON: {"schema": {}}, "text/plain": {"schema": {"type": "string"}}}}}
+"""OpenAPI's description of a call's body."""
 UNVERIFIED = (
     f"there is no such hook, or the secret or form of the call is wrong: it expects {ID} (1 to 100 letters, "
     f"digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}; with `signature: github` {GITHUBS}; with "
@@ -243,7 +245,7 @@ def hooks_router(parts: HttpParts) -> APIRouter:
     tries = FloodGate(parts.clock, TRIES_PER_MINUTE, TRIES_AT_ONCE)
     deliveries = FloodGate(parts.clock, PER_MINUTE, AT_ONCE)
 
-    @router.post("/hooks/{name}", status_code=202, summary="Receives a signed call")
+    @router.post("/hooks/{name}", status_code=202, summary="Receives a signed call", openapi_extra=BODY)
     async def hook(name: str, request: Request) -> JSONResponse:
         body = await _body(request)
         known = parts.settings().http.hooks.get(name)

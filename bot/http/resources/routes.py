@@ -14,7 +14,7 @@ from fastapi.params import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.http.auth import SignedIn, requires
-from bot.http.chats import FILE
+from bot.http.chats import FILE, SENT_FILE
 from bot.http.errors import HttpProblem
 from bot.http.page.view import language_of
 from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
@@ -325,7 +325,7 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
         given, language = body.model_dump(exclude={"address"}), language_of(request)
         return await collections.add_page(caller, body.address, **given, language=language)
 
-    @router.put("/uploads/knowledge/{file_name}", dependencies=[requires("threads")])
+    @router.put("/uploads/knowledge/{file_name}", dependencies=[requires("threads")], openapi_extra=SENT_FILE)
     async def add_file(
         caller: SignedIn,
         request: Request,
@@ -375,10 +375,10 @@ def own_router(parts: HttpParts) -> APIRouter:
         await memories.add(caller, body.text, agent)
         return await memories.own(caller, agent=agent)
 
-    @router.put("/memory/{fact}", dependencies=[requires("threads")])
-    async def edit(caller: SignedIn, fact: Id, body: Text, agent: OfAgent = "") -> OwnMemory:
+    @router.put("/memory/{item}", dependencies=[requires("threads")])
+    async def edit(caller: SignedIn, item: Id, body: Text, agent: OfAgent = "") -> OwnMemory:
         """Change the text of a fact."""
-        await memories.edit(caller, fact, body.text, agent)
+        await memories.edit(caller, item, body.text, agent)
         return await memories.own(caller, agent=agent)
 
     @router.delete("/memory/{item}", dependencies=[requires("threads")])
@@ -423,7 +423,7 @@ def skills_router(parts: HttpParts) -> APIRouter:
         await skills.agree(caller, name, body.digest)
         return await skills.list(caller)
 
-    @router.put("/uploads/skills/{file_name}", dependencies=[requires("admin")])
+    @router.put("/uploads/skills/{file_name}", dependencies=[requires("admin")], openapi_extra=SENT_FILE)
     async def install(caller: SignedIn, request: Request, file_name: Id, replace: bool = False) -> Installed:
         """Install the skill of an archive (.skill, .zip) for everybody; the body is the archive."""
         return await skills.upload(caller, file_name, request.stream(), replace=replace)

@@ -119,7 +119,7 @@ RESOURCES: Table = {
     ("DELETE", "/api/schedules/{schedule_id}"): _of("threads", 404, 200, admins=200),
     ("GET", "/api/memory"): _of("read"),
     ("POST", "/api/memory"): _of("threads", 200, body={"text": "I like tea."}),
-    ("PUT", "/api/memory/{fact}"): _of("threads", 404, 200, {"text": "I like coffee."}),
+    ("PUT", "/api/memory/{item}"): _of("threads", 404, 200, {"text": "I like coffee."}),
     ("DELETE", "/api/memory/{item}"): _of("threads", 404, 200),
     ("DELETE", "/api/memory"): _of("threads"),
     ("PUT", "/api/memory"): _of("threads", body={"on": True}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,6 @@ NEVER = {
     ),
     "GET /api/conversations/{chat}/events": "see UNKNOWN_ONLY",
     "DELETE /api/access/{subject}": "see UNKNOWN_ONLY",
-    "PUT /api/uploads/knowledge/{file_name}": "without a file there is nothing to read",
     "DELETE /api/langgraph/threads/{thread_id}/runs/{run_id}": "it is not supported",
     **dict.fromkeys(
         (
@@ -96,7 +96,7 @@ async def known(client: httpx.AsyncClient, path: str) -> dict[str, str]:
         ids["upload_id"] = (await client.post("/api/uploads", params={"name": "a.txt"}, content=b"x")).json()["id"]
     if path.startswith("/api/memory/"):
         fact = {"text": f"My number is {uuid.uuid4()}."}
-        ids["fact"] = ids["item"] = (await client.post("/api/memory", json=fact)).json()["items"][-1]["id"]
+        ids["item"] = (await client.post("/api/memory", json=fact)).json()["items"][-1]["id"]
     if "{document}" in path or "{passage}" in path:
         words = uuid.uuid4().hex
         ids["document"] = (await client.put("/api/uploads/knowledge/a.txt", content=words)).json()["id"]
@@ -206,6 +206,19 @@ async def test_what_is_no_text_breaks_no_route(tmp_path: Path) -> None:
         for before in ("2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
             answer = await client.get("/api/conversations", params={"before": before})
             assert answer.status_code < 500, before
+
+
+async def test_the_description_has_each_path_once_and_the_bodies_that_are_read_as_they_come(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        paths = (await (await program(world)).get("/api/docs")).json()["paths"]
+    assert len({re.sub(r"{\w+}", "{}", path) for path in paths}) == len(paths), "other names make no other path"
+    for operation in (
+        paths["/api/uploads"]["post"],
+        paths["/api/uploads/knowledge/{file_name}"]["put"],
+        paths["/api/uploads/skills/{file_name}"]["put"],
+        paths["/hooks/{name}"]["post"],
+    ):
+        assert operation["requestBody"]["content"]
 
 
 async def test_every_route_answers_as_it_is_described(tmp_path: Path) -> None:
