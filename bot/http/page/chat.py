@@ -120,10 +120,11 @@ class ChatPages:
 
     def _days(self, found: Sequence[Listed]) -> list[tuple[str, list[Listed]]]:
         """Chats grouped under their headings."""
-        today = self._parts.clock.now().date()
+        zone = self._parts.settings().zone
+        today = self._parts.clock.now().astimezone(zone).date()
 
         def heading(each: Listed) -> str:
-            day = each.touched_at.date()
+            day = each.touched_at.astimezone(zone).date()
             return "today" if day >= today else "yesterday" if day == today - timedelta(days=1) else "earlier"
 
         return [(name, list(group)) for name, group in groupby(found, heading)]

@@ -47,6 +47,16 @@ async def test_of_requests_with_one_client_id_at_once_one_posts_the_message(tmp_
         assert len({answer.json()["message_id"] for answer in answers}) == 1
 
 
+async def test_the_page_lists_chats_by_the_days_of_the_configured_time_zone(tmp_path: Path) -> None:
+    async with served(tmp_path, timezone="America/New_York") as world:
+        client = await world.browser()
+        await say(client, await begun(client), "good evening")  # at seven
+        await world.answered()
+        assert "Today" in (await client.get("/chats")).text
+        await world.clock.advance(6 * 3600)
+        assert "Yesterday" in (await client.get("/chats")).text
+
+
 async def test_a_conversation_tells_what_goes_on_in_it(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         client = await world.browser()
