@@ -254,6 +254,36 @@ async def test_a_message_whose_answer_was_lost_is_sent_again_as_the_same(site: S
     site.faults.clear()
 
 
+async def looked_at(page: Page, seen: bool) -> None:
+    """What a browser tells a tab that comes to the front, or leaves it."""
+    await page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        not seen,
+    )
+
+
+async def test_more_tabs_are_open_than_a_browser_has_connections(site: Site) -> None:
+    async with site.open() as page:
+        await say(page, "markdown")
+        await answered(page)
+        await looked_at(page, False)
+        for _ in range(6):
+            other = await site.tab(page.context, page.url)
+            await looked_at(other, False)
+        await looked_at(other, True)
+        await say(other, "markdown")
+        await answered(other, 2)
+        assert await page.locator(".message.person").count() == 1
+        await looked_at(page, True)
+        await answered(page, 2)
+        texts = [await each.locator("#messages .prose").all_inner_texts() for each in (page, other)]
+        assert texts[0] == texts[1]
+    assert site.faults == []
+
+
 async def test_a_page_waits_until_a_proxy_reaches_the_gateway_again(site: Site) -> None:
     async def refuse(route: Route) -> None:
         await route.fulfill(status=502, body="Bad Gateway")

@@ -53,9 +53,16 @@ function put(html, id) {
   return known === null;
 }
 
-const source = new EventSource(`${base}/c/${chat.dataset.chat}/events?after=${encodeURIComponent(chat.dataset.after)}`);
-const on = (kind, act) => source.addEventListener(kind, (event) => { act(JSON.parse(event.data)); showWorking(); follow(); });
+let source = null;
+let newest = chat.dataset.after; // the event up to which this page knows all
 let lost = null;
+const kinds = new Map();
+const on = (kind, act) => kinds.set(kind, (event) => {
+  newest = event.lastEventId || newest;
+  act(JSON.parse(event.data));
+  showWorking();
+  follow();
+});
 
 on("state", (state) => {
   messages.innerHTML = state.html;
@@ -99,14 +106,23 @@ on("typing", () => { waiting = true; });
 on("acknowledged", (change) => {
   if (change.text && pressed.delete(change.press)) toast(change.text);
 });
-source.addEventListener("open", () => {
-  lost?.remove();
-  lost = null;
-});
-source.addEventListener("error", () => {
-  lost ??= toast(say("offline"), "bad stays");
-  if (source.readyState === EventSource.CLOSED) reopen(false);
-});
+/** Only while somebody looks at the page, then from where it was: browsers have six connections for all tabs of a site. */
+function connect() {
+  source?.close();
+  if (document.hidden) return;
+  source = new EventSource(`${base}/c/${chat.dataset.chat}/events?after=${encodeURIComponent(newest)}`);
+  for (const [kind, act] of kinds) source.addEventListener(kind, act);
+  source.addEventListener("open", () => {
+    lost?.remove();
+    lost = null;
+  });
+  source.addEventListener("error", () => {
+    lost ??= toast(say("offline"), "bad stays");
+    if (source.readyState === EventSource.CLOSED) reopen(false);
+  });
+}
+document.addEventListener("visibilitychange", connect);
+connect();
 
 /** Not a broken line but a refusal, perhaps a proxy's while the gateway starts: the page is loaded again once that works.
  * Who is not signed in any more is led to the way in. */
