@@ -254,6 +254,28 @@ async def test_a_message_whose_answer_was_lost_is_sent_again_as_the_same(site: S
     site.faults.clear()
 
 
+async def test_what_is_added_while_a_message_is_sent_goes_with_the_next_one(site: Site, tmp_path: Path) -> None:
+    arrived = asyncio.Event()
+
+    async def slowly(route: Route) -> None:
+        await arrived.wait()
+        await route.continue_()
+
+    (tmp_path / "later.txt").write_text("hello", "utf-8")
+    async with site.open() as page:
+        await page.route("**/messages", slowly)
+        await say(page, "markdown")
+        await page.focus("#text")
+        await page.keyboard.type(" and more")
+        await page.set_input_files("#files", tmp_path / "later.txt")
+        await page.wait_for_selector("#attached .file:not(.busy)")
+        arrived.set()
+        await answered(page)
+        assert await page.input_value("#text") == " and more"
+        assert await page.locator("#attached .file").inner_text() == "later.txt\n×"
+    assert site.faults == []
+
+
 async def looked_at(page: Page, seen: bool) -> None:
     """What a browser tells a tab that comes to the front, or leaves it."""
     await page.evaluate(

@@ -173,7 +173,6 @@ let sending = false;
 
 function resize() {
   text.rows = Math.min(12, text.value.split("\n").length);
-  text.dataset.long = text.value.length > 0 && text.scrollHeight > text.clientHeight ? "yes" : "no";
 }
 function keep(draft = text.value) {
   try { draft ? sessionStorage.setItem(draftKey, draft) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
@@ -187,15 +186,15 @@ text.addEventListener("keydown", (event) => {
 });
 composer.addEventListener("submit", async (event) => {
   event.preventDefault();
+  const files = [...attached.keys()];
   const uploads = [...attached.values()];
   if (sending || uploads.includes(null) || (!text.value.trim() && !uploads.length)) return;
   const written = text.value;
   sending = true;
   if (await post(written, uploads)) {
-    if (text.value === written) text.value = "";
-    for (const element of attached.keys()) element.remove();
-    attached.clear();
-    list.hidden = true;
+    // What was added meanwhile goes with the next message.
+    if (text.value.startsWith(written)) text.value = text.value.slice(written.length);
+    for (const item of files) unlist(item);
     resize();
     keep();
   }
