@@ -276,6 +276,17 @@ async def test_what_is_added_while_a_message_is_sent_goes_with_the_next_one(site
     assert site.faults == []
 
 
+async def test_a_text_that_is_too_long_is_refused_as_a_whole(site: Site) -> None:
+    async with site.open() as page:
+        await page.focus("#text")
+        await page.keyboard.insert_text("word " * 40_001)
+        await page.press("#text", "Enter")
+        await page.locator(".toast.bad", has_text="too long for a message").wait_for()
+        assert len(await page.input_value("#text")) == 200_005
+    assert ["413" in fault for fault in site.faults] == [True]
+    site.faults.clear()
+
+
 async def looked_at(page: Page, seen: bool) -> None:
     """What a browser tells a tab that comes to the front, or leaves it."""
     await page.evaluate(
