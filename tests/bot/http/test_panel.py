@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.access.admission import AccessRules
 from bot.http.panel.charts import _round_up, bars
 from bot.http.resources.accounting import Series, Usage
 from bot.http.resources.transcripts import Cost
@@ -152,6 +153,13 @@ async def test_people_are_let_in_and_shut_out_by_id(tmp_path: Path) -> None:
         assert (await sent(world, admin, "/people/revoke", subject="memory:55", kind="person")).status_code == 204
         assert "no access" in (await admin.get("/people/list")).text
         assert (await sent(world, admin, "/people/revoke", subject=ADMIN, kind="person")).status_code == 422
+
+
+async def test_where_nobody_has_access_the_page_says_so_instead_of_an_empty_list(tmp_path: Path) -> None:
+    async with served(tmp_path, AccessRules()) as world:
+        listed = (await (await world.browser()).get("/people/list")).text
+        assert "Nobody yet" in listed
+        assert "<ul" not in listed
 
 
 async def test_memory_is_changed_on_its_page(tmp_path: Path) -> None:
