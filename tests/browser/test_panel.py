@@ -191,6 +191,10 @@ async def test_all_of_the_menu_and_the_newest_day_are_seen_first(tmp_path: Path)
             )
             assert await page.eval_on_selector(".chart-wrap", "each => each.scrollWidth > each.clientWidth")
             assert await page.eval_on_selector(".chart-wrap", of_chart) <= 1
+            of_text = "text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a"
+            assert await page.eval_on_selector(".chart text", of_text) >= 10
+            within = "svg => [...svg.querySelectorAll('text')].every((text) => text.getBBox().x >= 0)"
+            assert await page.eval_on_selector(".chart", within)
     assert faults == []
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bot.http.resources.accounting import Usage
 
 WIDTH, HEIGHT = 880, 260
-LEFT, RIGHT, TOP, BOTTOM = 44, 8, 10, 26
+LEFT, RIGHT, TOP, BOTTOM = 54, 8, 10, 26
 """Space for the amounts, at the right, above the highest bar, and for the days."""
 LINES = 4
 """Grid lines above the axis."""
