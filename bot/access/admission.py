@@ -187,7 +187,7 @@ class Decision:
 def decide(message: Message, rules: AccessRules, is_command: bool, goes_on: bool = False) -> Decision:
     """Decide on a message. is_command: it is one of our commands, which needs no mention in a group.
 
-    goes_on: it is in a thread in which a conversation with the bot has already begun.
+    goes_on: it is in a thread in which a conversation with the bot has already begun, or in a bundle that is for it.
     """
     address = message.address
     if not rules.may_speak(address, message.sender):

@@ -74,16 +74,23 @@ def _follows(message: Message) -> bool:
 
 
 class _Addressed:
-    """The group messages that were for the bot: their edits are too, even an edit that removes the mention. Caches
-    KEPT; the edit of an older message is decided by its own text."""
+    """The group messages that were for the bot: their edits are too, even an edit that removes the mention, and so is
+    the rest of their bundle. Caches KEPT; the edit of an older message is decided by its own text."""
 
     KEPT = 5_000
 
     def __init__(self) -> None:
         self._known: LRUCache[tuple[str, str, str], None] = LRUCache(self.KEPT)
+        self._bundles: LRUCache[tuple[str, str | None], None] = LRUCache(self.KEPT)
 
     def add(self, message: Message) -> None:
         self._known[_place(message)] = None
+        if message.bundle_key is not None:
+            self._bundles[message.account, message.bundle_key] = None
+
+    def goes_on(self, message: Message) -> bool:
+        """Whether a message belongs to such a bundle: only one file of an album has the caption with the mention."""
+        return (message.account, message.bundle_key) in self._bundles
 
     def __contains__(self, message: Message) -> bool:
         return _place(message) in self._known
@@ -124,11 +131,15 @@ class Gate:
     # Before the inbox.
 
     async def learn(self, events: Sequence[InboundEvent]) -> None:
-        """Read which of the events' threads have a conversation, for `before_inbox`. Raises StoreError."""
+        """Read which of the events' threads have a conversation, and note which of their bundles are for the bot, for
+        `before_inbox`. Raises StoreError."""
         rules = {account: self._policies(account).access for account in {event.account for event in events}}
         said = [event.message if isinstance(event, MessageEdited) else event for event in events]
         messages = [message for message in said if isinstance(message, Message)]
         await self.threads.look_up(m for m in messages if rules[m.account].may_speak(m.address, m.sender))
+        for event in events:
+            if isinstance(event, Message) and event.bundle_key and self.decide(event).verdict is Verdict.ADMIT:
+                self.admitted(event)  # the caption may follow after the other files
 
     def before_inbox(self, event: InboundEvent) -> Decision | None:
         """The decision about an event. None if it is not stored: it was addressed to others in an allowed group (kept
@@ -197,7 +208,8 @@ class Gate:
     # Both before and after.
 
     def admitted(self, message: Message) -> None:
-        """Note that a message is for the bot: its thread needs no more mentions, and its edits are for the bot too."""
+        """Note that a message is for the bot: its thread needs no more mentions, and its edits and its bundle are for
+        the bot too."""
         self.threads.begin(message)
         if message.address.kind != "dm":
             self._addressed.add(message)
@@ -205,7 +217,8 @@ class Gate:
     def decide(self, message: Message) -> Decision:
         """The decision about a message, by what is known in memory."""
         rules, line = self._policies(message.account).access, self._command(message)
-        decision = decide(message, rules, line is not None, self.threads.goes_on(message) is True)
+        goes_on = self.threads.goes_on(message) is True or self._addressed.goes_on(message)
+        decision = decide(message, rules, line is not None, goes_on)
         if decision.verdict is not Verdict.ADMIT and self._may_open(message, line):
             person = person_id(message.account, message.sender.id)
             decision = Decision(Verdict.ADMIT, "an admin") if rules.is_admin(person) else decision

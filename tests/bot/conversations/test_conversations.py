@@ -109,6 +109,23 @@ async def test_an_album_and_its_caption_are_one_turn(tmp_path: Path) -> None:
         assert len(c.texts()) == 1
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_in_a_group_a_mention_in_the_caption_is_for_the_whole_album(tmp_path: Path, at_once: bool) -> None:
+    async with core(tmp_path) as c:
+        c.channel.files = {"a.png": b"a", "b.png": b"bb"}
+        caption = c.message("compare them", chat="g", bundle="album", attachments=(file("a.png"),))
+        other = c.message("", chat="g", bundle="album", attachments=(file("b.png"),), mention=False)
+        if at_once:
+            await c.receive(other, caption)
+        else:
+            await c.receive(caption)
+            await c.receive(other)
+        await c.say("", BOB, "g", bundle="of Bob", attachments=(file("b.png"),), mention=False)
+        await c.answered()
+        assert c.harness.asked == ["compare them"]
+        assert sorted(taken.name for taken in c.files(0)) == ["a.png", "b.png"]
+
+
 async def test_a_paste_that_the_platform_cut_is_joined_again(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await c.receive(*(c.message(f"part {number}", bundle="paste") for number in range(3)))
