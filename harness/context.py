@@ -131,19 +131,20 @@ class RunInput:
     """One turn's input.
 
     message_id: the id that the user's message gets in the thread (from its inbox row, so a repeat is the same message).
-    quote: what the message replies to. background: what others said since the last answer, oldest first; data, not
-    instructions. dictated: the text, or part of it, was spoken and transcribed by the platform. skill: the name of the
-    skill chosen for this turn, "" for none. steers: a run that is already active may take it in, instead of a separate
-    turn. steered: messages that this turn's run took in while it was active, oldest first. people: names of others who
-    recently spoke to the agent there, untrusted text. research: the text is a question to be researched. choice:
-    "start", "change" or "stop" if the text says just that, for a plan that waits for it. collections: knowledge
-    collections that the text names (`@handbook`) and the speaker can use.
+    quote: what the message replies to. recalled: the same if the agent said it. background: what others said since the
+    last answer, oldest first; data, not instructions. dictated: the text, or part of it, was spoken and transcribed by
+    the platform. skill: the name of the skill chosen for this turn, "" for none. steers: a run that is already active
+    may take it in, instead of a separate turn. steered: messages that this turn's run took in while it was active,
+    oldest first. people: names of others who recently spoke to the agent there, untrusted text. research: the text is a
+    question to be researched. choice: "start", "change" or "stop" if the text says just that, for a plan that waits for
+    it. collections: knowledge collections that the text names (`@handbook`) and the speaker can use.
     """
 
     message_id: str
     text: str
     files: tuple[InputFile, ...] = ()
     quote: str = ""
+    recalled: str = ""
     background: tuple[str, ...] = ()
     dictated: bool = False
     skill: str = ""
@@ -171,6 +172,7 @@ class RunInput:
             text="\n".join(each.text for each in heard if each.text),
             files=tuple(file for each in heard for file in each.files),
             quote="\n".join(each.quote for each in heard if each.quote),
+            recalled="\n".join(each.recalled for each in heard if each.recalled),
             background=tuple(line for each in heard for line in each.background),
             dictated=any(each.dictated for each in heard),
             steered=(),

@@ -33,6 +33,8 @@ MAX_NAME = 80
 MAX_PATH = 300
 """A file name has at most 255 bytes."""
 MAX_NOTE = 300
+MAX_RECALLED = 300
+"""Enough to find it in the thread."""
 SPOKEN = "spoken and transcribed by a machine, which may have misheard"
 
 ROLE = """\
@@ -372,6 +374,8 @@ def _blocks(ctx: RunContext, run_input: RunInput, files: Sequence[str], now: dat
             context.append(f"name of the group: {as_data(ctx.place.title, limit=MAX_NAME)}")
         if run_input.people:
             context.append(f"also spoke here: {' · '.join(as_data(name, limit=MAX_NAME) for name in run_input.people)}")
+    if run_input.recalled:
+        context.append(f"replies to what you said: {as_data(run_input.recalled, limit=MAX_RECALLED)}")
     if meanwhile:
         context.append(MEANWHILE)
     elif ctx.schedule:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bot.conversations.services import ConversationPorts
     from bot.store.rows import ConversationRow
     from channels.base import Clock
-    from channels.message import Attachment, Message
+    from channels.message import Attachment, Message, Quote
 
 QUIET = 0.8
 """Seconds without a further event after which a bundle (an album, a long paste) is complete."""
@@ -159,11 +159,18 @@ class Turn:
         return max(bundle, min(self.rules.debounce, left))
 
     def quote(self, *, whoever: bool = False) -> str:
-        """The texts that the turn replies to, except the bot's, which the agent knows already. whoever: include the
-        bot's too, if the turn is about that very text."""
+        """The texts that the turn replies to, except the bot's (`recalled`). whoever: include the bot's too, if the
+        turn is about that very text."""
+        return self._replied_to(lambda reply: whoever or not reply.from_bot)
+
+    @property
+    def recalled(self) -> str:
+        """The texts of the bot that the turn replies to: the agent cannot tell which of its own are meant."""
+        return self._replied_to(lambda reply: reply.from_bot)
+
+    def _replied_to(self, wanted: Callable[[Quote], bool]) -> str:
         replies = [part.message.reply_to for part in self.parts]
-        wanted = [reply.text for reply in replies if reply is not None and (whoever or not reply.from_bot)]
-        return joined(dict.fromkeys(wanted))
+        return joined(dict.fromkeys(reply.text for reply in replies if reply is not None and wanted(reply)))
 
     @property
     def quoted_files(self) -> tuple[Message, ...]:

@@ -126,8 +126,8 @@ def blank_input(run_input: RunInput) -> RunInput:
     """Return an input without its words. The message's id and its files' sizes stay, for the sender's quota."""
     files = tuple(_blank_file(file) for file in run_input.files)
     # Messages steered into the run have their own rows.
-    blank = replace(run_input, text="", quote="", background=(), people=(), files=files, steered=(), collections=())
-    return _without_files(blank)
+    blank = replace(run_input, text="", quote="", recalled="", background=(), people=(), files=files, steered=())
+    return _without_files(replace(blank, collections=()))
 
 
 def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
@@ -135,7 +135,7 @@ def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
     then all background is removed, as it does not identify its speakers reliably."""
     steered = tuple(without_others(each, whose, met=met) for each in run_input.steered)
     if met:
-        return _without_files(replace(run_input, quote="", background=(), people=(), steered=steered))
+        return _without_files(replace(run_input, quote="", recalled="", background=(), people=(), steered=steered))
     kept = tuple(line for line in run_input.background if not _called(line.partition(":")[0], whose))
     people = tuple(name for name in run_input.people if not _called(name, whose))
     return replace(run_input, background=kept, people=people, steered=steered)

@@ -101,12 +101,13 @@ async def test_two_accounts_with_the_same_number_are_two_persons(tmp_path: Path)
         assert c.channels["other"].texts("7") == ["echo: hello"]
 
 
-async def test_what_a_quote_says_is_handed_over_unless_it_is_ours(tmp_path: Path) -> None:
+async def test_what_a_message_replies_to_is_handed_over_apart_if_it_is_ours(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         for ours in (False, True):
             await c.say("why?", reply_to=Quote(message_id="1", text="the claim", author="Bob", from_bot=ours))
         await c.answered()
-        assert [start.run_input.quote for start in c.harness.starts] == ["the claim", ""]
+        inputs = [start.run_input for start in c.harness.starts]
+        assert [(said.quote, said.recalled) for said in inputs] == [("the claim", ""), ("", "the claim")]
 
 
 async def test_events_of_other_kinds_are_settled(tmp_path: Path) -> None:
