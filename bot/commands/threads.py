@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands.group import ButtonKind, log_act, option_of
@@ -94,7 +95,8 @@ class ThreadCommands:
         if chosen is None:
             await self._answers.nothing(press.event_id, "expired")
             return texts.button_expired
-        message, fresh = self._list(row, known, texts, current=thread_id)
+        row = replace(row, thread_id=thread_id)
+        message, fresh = self._list(row, await self._known(row), texts)
         now = self._clock.now()
 
         def also(tx: Connection) -> None:
@@ -117,15 +119,15 @@ class ThreadCommands:
         return await self._store.read(lambda tx: conversations.threads_of(tx, row, SHOWN))
 
     def _list(
-        self, row: ConversationRow, known: Sequence[ThreadRow], texts: Texts, current: str | None = None
+        self, row: ConversationRow, known: Sequence[ThreadRow], texts: Texts
     ) -> tuple[OutboundMessage, PromptRow]:
         """The list with its buttons, and the prompt that stores them."""
-        current, say = current or row.thread_id, texts.threads
-        lines, buttons, days = [say["head"]], [], self._days.of(row)
+        say, days = texts.threads, self._days.of(row)
+        lines, buttons = [say["head"]], []
         options = [thread.thread_id for thread in known]
         prompt = question(THREAD, secrets.token_hex(8), row.key, options, self._clock.now())
         for place, thread in enumerate(known):
-            here, title = thread.thread_id == current, _title(thread, texts)
+            here, title = thread.thread_id == row.thread_id, _title(thread, texts)
             said = say["messages"].format(count=thread.messages) if thread.messages else ""
             lines.append(
                 say["line"].format(number=place + 1, title=title, date=days.told(thread.last_at), messages=said)

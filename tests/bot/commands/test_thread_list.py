@@ -65,6 +65,17 @@ async def test_it_lists_them_newest_first_and_a_button_goes_back(tmp_path: Path)
         assert dogs != cats
 
 
+async def test_after_a_button_the_numbers_are_those_that_a_command_takes(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await said(c, "tell me of cats")
+        await said(c, "/new Birds")  # never used, so it is gone once another one is current
+        await said(c, "/threads")
+        bubble = c.channel.chats[BOB][-1]
+        await c.press(bubble.message_id, bubble.part.buttons[1][0].data, BOB)
+        await c.answered()
+        assert c.texts(BOB)[-1].splitlines()[1:3] == [line(1, "tell me of cats", "00:00", 1, here=True), ""]
+
+
 async def test_dates_are_those_of_the_chat(tmp_path: Path) -> None:
     async with core(tmp_path, timezone="Asia/Shanghai") as c:
         await said(c, "/timezone Europe/Berlin", ANN)
