@@ -248,12 +248,15 @@ class Reply:
         if not first.intended:  # otherwise it was already sent, or is about to be
             first.intended = first.unsent = True
 
-    def finish(self, message: OutboundMessage, now: float, newest: str | None) -> None:
+    def finish(self, message: OutboundMessage, now: float, newest: str | None, *, awaited: bool = True) -> None:
         """Take over the final state, which was committed before together with the intent to send the first part.
 
         newest: the chat's newest message, recorded with that intent; messages up to it are older than that part.
+        awaited: whether people wait for it; otherwise it changes the message that stands, and notifies nobody.
         """
         before = self.wanted
+        if not awaited:
+            self.called_at = now
         if before is not None and before.buttons and not before.text:
             self.fresh = False  # a queued message was dropped or passed on: the final is a notice that nobody waits for
         if self.wanted != message:

@@ -189,13 +189,22 @@ class Delivery:
         account = self._accounts.get(address.account)
         return None if account is None else account.newest(address)
 
-    def finished(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
-        """Get the final shown, after the commit of `finalize`. Takes the same arguments; never blocks."""
+    def finished(
+        self,
+        reply_key: str,
+        address: Address,
+        reply_to: str | None,
+        message: OutboundMessage,
+        *,
+        awaited: bool = True,
+    ) -> Reply:
+        """Get the final shown, after the commit of `finalize`. Takes the same arguments; never blocks. awaited: see
+        Reply.finish."""
         assert message.final
         reply = self._find(reply_key, address)
         if reply is None:
             reply = self._make(reply_key, address, reply_to)
-        reply.finish(message, self._clock.monotonic(), self._newest(address))
+        reply.finish(message, self._clock.monotonic(), self._newest(address), awaited=awaited)
         return reply
 
     async def say(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+_GIVES_WAY = (StopReason.NEW_THREAD, StopReason.NEW_MESSAGE, StopReason.ROLLBACK, StopReason.FORGOTTEN)
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run ended: its state, what the chat shows, and a detail for the log and the run row. retry: whether a
@@ -51,6 +54,11 @@ class Ending:
     report: Report | None = None
     cause: str = ""
     waits: Waits | None = None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether people wait for it: not if it gave way to something else that they asked for."""
+        return self.state is not RunState.INTERRUPTED or self.detail not in _GIVES_WAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -489,6 +489,6 @@ class RunManager:
         for aftermath in aftermaths:
             aftermath.committed()
         self.approvals.show(changes)
-        reply = self._delivery.finished(row.reply_key, row.address, row.reply_to, message)
+        reply = self._delivery.finished(row.reply_key, row.address, row.reply_to, message, awaited=ending.awaited)
         if message.files:
             self._presented.clear_after(row.run_id, reply)

@@ -17,7 +17,7 @@ from bot.texts.zh import ZH
 from channels.message import Attachment, Quote
 from tests.bot.core import ANN, BOB, Core, core
 from tests.delivery_world import Tripwire
-from tests.memory_channel import APPEND_ONLY, NO_EDIT
+from tests.memory_channel import APPEND_ONLY, CALLS, NO_EDIT
 from tests.tables import table
 
 if TYPE_CHECKING:
@@ -385,6 +385,20 @@ async def test_a_new_message_stops_the_running_answer(tmp_path: Path) -> None:
         assert c.texts() == [f"{HALF}\n\n⏹ Stopped, because you wrote something new.{PARTIAL}", "echo: second"]
         assert await states(c) == [RunState.INTERRUPTED, RunState.SUCCESS]
         assert c.harness.rewinds == []
+
+
+@pytest.mark.parametrize("follows", ["second", "/new"])
+async def test_what_gave_way_ends_where_it_stands_however_long_ago_it_began(tmp_path: Path, follows: str) -> None:
+    async with core(tmp_path, mode=CALLS, turns=acting("interrupt")) as c:
+        c.harness.hold("first")
+        await c.say("first")
+        await c.clock.advance(60)
+        (first,) = c.channel.chats[ANN]
+        await c.say(follows)
+        await c.answered()
+        stopped, answer = c.channel.chats[ANN]
+        assert (stopped.message_id, "⏹ Stopped, because" in stopped.text) == (first.message_id, True)
+        assert "⏹" not in answer.text
 
 
 async def test_messages_at_the_very_same_moment_lose_no_word(tmp_path: Path) -> None:
