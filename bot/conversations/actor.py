@@ -314,6 +314,8 @@ class Conversation:
                     if not self.is_active(run.row.run_id) or not self._ports.runs.hears(run.row.run_id):
                         return  # it is ending: the message becomes the next turn
                     self.active = run.row = await self._openings.let_hear(run.row, waiting)
+                    if run.reply is not None:
+                        run.reply.called_at = None  # the answer to this message has to notify, and to stand below it
             finally:
                 done.set()
 
