@@ -161,16 +161,16 @@ class Turn:
     def quote(self, *, whoever: bool = False) -> str:
         """The texts that the turn replies to, except the bot's (`recalled`). whoever: include the bot's too, if the
         turn is about that very text."""
-        return self._replied_to(lambda reply: whoever or not reply.from_bot)
+        return self._replied_to(lambda message, reply: whoever or not _is_known(message, reply))
 
     @property
     def recalled(self) -> str:
         """The texts of the bot that the turn replies to: the agent cannot tell which of its own are meant."""
-        return self._replied_to(lambda reply: reply.from_bot)
+        return self._replied_to(_is_known)
 
-    def _replied_to(self, wanted: Callable[[Quote], bool]) -> str:
-        replies = [part.message.reply_to for part in self.parts]
-        return joined(dict.fromkeys(reply.text for reply in replies if reply is not None and wanted(reply)))
+    def _replied_to(self, wanted: Callable[[Message, Quote], bool]) -> str:
+        replies = [(part.message, part.message.reply_to) for part in self.parts]
+        return joined(dict.fromkeys(reply.text for message, reply in replies if reply and wanted(message, reply)))
 
     @property
     def quoted_files(self) -> tuple[Message, ...]:
@@ -187,6 +187,12 @@ class Turn:
             sentences[refused.problem].format(name=refused.name, limit=f"{refused.limit:g}") for refused in self.refused
         ]
         return OutboundMessage(text="\n\n".join(lines), final=True) if lines else None
+
+
+def _is_known(message: Message, reply: Quote) -> bool:
+    """Whether the agent knows what a message replies to: its own words, unless a thread begins below them, which is a
+    conversation of its own."""
+    return reply.from_bot and reply.message_id != message.address.topic
 
 
 def joined(texts: Iterable[str]) -> str:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LEARN_SECONDS = 1.0
 """How long an event may wait for a name: Slack expects its ack within 3 s."""
+_Thread = tuple[str, str]
+"""A channel, and the ts of the message that began a thread in it."""
 _NAMES = 5000
 _MESSAGES = 10_000
 _LOOKUPS = 20
@@ -50,13 +52,16 @@ class Directory:
         self._people: LRUCache[str, Person] = LRUCache(_NAMES)
         self._titles: LRUCache[str, str] = LRUCache(_NAMES)
         self._files: LRUCache[str, RawFile] = LRUCache(_NAMES)
+        self._entered: LRUCache[_Thread, None] = LRUCache(_MESSAGES)
+        self._roots: dict[_Thread, RawContent] = {}
 
     @property
     def known(self) -> Known:
-        return Known(self._people, self._titles, self._files)
+        return Known(self._people, self._titles, self._files, self._roots)
 
     async def learn(self, payloads: Iterable[Mapping[str, Any]], typed_in: Iterable[str] = ()) -> set[str]:
-        """Look up the people, channels and files named in these payloads, as far as time allows. Never raises.
+        """Look up the people, channels and files named in these payloads, and the first messages of threads in which
+        the bot is addressed for the first time, as far as time allows. Never raises.
 
         typed_in: chats in which slash commands were given; returns those that are closed to the bot.
         """
@@ -64,14 +69,18 @@ class Directory:
         users: set[str] = set()
         channels: set[str] = set()
         files: set[str] = set()
+        threads: set[_Thread] = set()
         for payload in payloads:
             _collect(payload, users, channels, files)
+            threads |= _addressed_in(payload, self._me)
         users.discard(self._me)
-        lookups: list[tuple[Callable[[str], Coroutine[Any, Any, None]], str]] = []
+        self._roots = {}
+        lookups: list[tuple[Callable[[Any], Coroutine[Any, Any, None]], Any]] = []
         lookups += [(partial(self._look_in, closed), chat) for chat in typed_in]
         lookups += [(self._person, user) for user in sorted(users - self._people.keys())]
         lookups += [(self._title, channel) for channel in sorted(channels - self._titles.keys())]
         lookups += [(self._file, file) for file in sorted(files - self._files.keys())]
+        lookups += [(self._root, thread) for thread in sorted(threads - self._entered.keys())]
         if not lookups:
             return closed
         tasks = [asyncio.ensure_future(look_up(key)) for look_up, key in lookups[:_LOOKUPS]]
@@ -109,6 +118,18 @@ class Directory:
             case {"file": dict(found)}:
                 with contextlib.suppress(ValueError):
                     self._files[file] = RawFile.model_validate(found)
+
+    async def _root(self, thread: _Thread) -> None:
+        place = {"channel": thread[0], "ts": thread[1], "limit": "1"}
+        answer = await self._ask("the first messages of threads", "conversations.replies", place)
+        match answer:
+            case {"messages": [{**root}, *_]} if root.get("subtype") != "assistant_app_thread":
+                with contextlib.suppress(ValueError):
+                    read = RawContent.model_validate(root)
+                    if self._me not in mentioned(read):  # otherwise the conversation began with it
+                        self._roots[thread] = read
+        if answer is not None:
+            self._entered[thread] = None
 
     async def _ask(self, asked: str, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Call the method; {} if Slack refuses permanently, None if the call may be repeated later."""
@@ -182,6 +203,16 @@ def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str], fi
     channel = event.get("channel")
     if isinstance(channel, str) and channel and not is_dm(channel):
         channels.add(channel)
+
+
+def _addressed_in(payload: Mapping[str, Any], me: str) -> set[_Thread]:
+    """The thread in which a message addresses the bot, if it is a reply there."""
+    event = payload.get("event", payload)
+    match event:
+        case {"channel": str(channel), "ts": str(ts), "thread_ts": str(root)} if ts != root:
+            named = event.get("type") == "app_mention" or event.get("parent_user_id") == me
+            return {(channel, root)} if named or is_dm(channel) or me in _mentioned(event) else set()
+    return set()
 
 
 def _mentioned(message: Mapping[str, Any]) -> set[str]:

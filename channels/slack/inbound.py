@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from channels.adapter import unparsed
-from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Sender, Unparsed
+from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Quote, Sender, Unparsed
 from channels.slack.config import COMMAND_PREFIX
 from channels.slack.reading import Person, Spoken, one_line, read_attachments, spoken
 from channels.slack.schema import (
@@ -46,11 +46,13 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Results of lookups: people by user id, titles by channel id, Slack Connect files by id."""
+    """Results of lookups: people by user id, titles by channel id, Slack Connect files by id, and first messages of
+    threads by channel and thread."""
 
     people: Mapping[str, Person]
     titles: Mapping[str, str]
     files: Mapping[str, RawFile] = field(default_factory=dict)
+    roots: Mapping[tuple[str, str], RawContent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,23 @@ class Reader:
             sender=self._sender(raw.user or "", raw.user_team or raw.team or team, known),
             text=_without_prefix(said.text),
             mention=named or answered or address.kind == "dm",
+            reply_to=self._quote(known.roots.get((channel, raw.thread_ts or "")), said, known),
             attachments=attachments,
             continues=self.thread_follow and in_thread and address.kind != "dm",
             chat_title=one_line(known.titles.get(channel, "")) if address.kind != "dm" else "",
+        )
+
+    def _quote(self, root: RawContent | None, said: Spoken, known: Known) -> Quote | None:
+        """The thread's first message, as what the message replies to. A command is about the conversation."""
+        if root is None or said.text.startswith("/"):
+            return None
+        author = known.people.get(root.user or "")
+        return Quote(
+            message_id=root.ts,
+            text=self._spoken(root, known).text,
+            author=one_line(author.name) if author is not None else "",
+            from_bot=root.user == self.me.user,
+            attachments=read_attachments(root),
         )
 
     def _spoken(self, raw: RawContent, known: Known) -> Spoken:

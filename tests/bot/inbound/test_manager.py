@@ -110,6 +110,13 @@ async def test_what_a_message_replies_to_is_handed_over_apart_if_it_is_ours(tmp_
         assert [(said.quote, said.recalled) for said in inputs] == [("the claim", ""), ("", "the claim")]
 
 
+async def test_a_thread_that_begins_below_our_own_words_gets_them_whole(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.say("why?", topic="1", reply_to=Quote(message_id="1", text="the claim", author="", from_bot=True))
+        await c.answered()
+        assert [(start.run_input.quote, start.run_input.recalled) for start in c.harness.starts] == [("the claim", "")]
+
+
 async def test_events_of_other_kinds_are_settled(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         said = c.message("x")

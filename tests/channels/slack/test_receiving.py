@@ -11,7 +11,7 @@ import pytest
 
 from channels.base import ConnectionState, Newest, Route
 from channels.errors import Fatal
-from channels.message import Button, ButtonPressed, MembershipChanged, MessageEdited, OutboundMessage
+from channels.message import Button, ButtonPressed, MembershipChanged, MessageEdited, OutboundMessage, Quote
 from channels.slack import directory
 from channels.slack.api import SlackApi
 from channels.slack.config import EVENTS
@@ -101,6 +101,29 @@ async def test_names_that_may_not_be_asked_for_are_told_once_and_known_an_hour_a
         assert (await bench.gateway.message(3)).chat_title == "team"
     assert caplog.text.count("add the scope users:read") == 1
     assert caplog.text.count("add the scope groups:read") == 1
+
+
+async def test_what_a_thread_is_about_comes_with_the_first_message_to_the_bot_in_it(bench: Bench) -> None:
+    await bench.slack.configure(events=["message.channels"])  # a mention is one event
+    async with bench.running():
+        root = await bench.slack.channel_says("We sell.", user=BOB)
+        about = Quote(message_id=root.ts, text="We sell.", author="Bob", from_bot=False)
+        said = {"really?": None, "@antler is that wise?": about, "@antler and now?": None}
+        for number, (text, quote) in enumerate(said.items(), 1):
+            await bench.slack.channel_says(text, thread=root.ts)
+            assert (await bench.gateway.message(number)).reply_to == quote
+        assert len(await bench.slack.records("conversations.replies")) == 1
+
+
+async def test_a_thread_below_an_answer_in_a_direct_message_is_about_that_answer(bench: Bench) -> None:
+    async with bench.running():
+        (part,) = bench.channel.layout(OutboundMessage(text="**Sell.**", final=True))
+        for number, text in enumerate(("why?", "/help")):
+            answer = await bench.channel.send(bench.dm, part, f"key {number}")
+            await bench.slack.user_says(text, thread=answer)
+            quote = (await bench.gateway.message(number)).reply_to
+            about = Quote(message_id=answer, text="**Sell.**", author="", from_bot=True)
+            assert quote == (None if text == "/help" else about), "a command is about the conversation"
 
 
 async def test_a_group_dm_has_no_title_and_no_scope_is_missed_for_it(
