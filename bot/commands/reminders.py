@@ -14,6 +14,7 @@ from bot.texts.markdown import plain
 from bot.usage.days import zone_of
 from channels.message import Button, OutboundMessage
 from harness.scheduling.when import local
+from harness.text.plain import short_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,17 +113,12 @@ def _line(number: int, row: ScheduleRow, zone: str, texts: Texts) -> str:
     cron = row.spec if row.timezone == zone else f"{row.spec} {row.timezone}"
     return texts.reminders_line.format(
         number=number,
-        text=plain(_short(row.text, LONGEST_TEXT)),
+        text=plain(short_line(row.text, LONGEST_TEXT)),
         time=local(row.next_at, zone),
         again=texts.reminders_again.format(cron=cron) if row.kind == "cron" else "",
-        whose="" if row.address.kind == "dm" else f" · {plain(_short(row.name, LONGEST_LABEL))}",
+        whose="" if row.address.kind == "dm" else f" · {plain(short_line(row.name, LONGEST_LABEL))}",
     )
 
 
 def _label(row: ScheduleRow, texts: Texts) -> str:
-    return texts.button_cancel_reminder.format(text=_short(row.text, LONGEST_LABEL))
-
-
-def _short(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return texts.button_cancel_reminder.format(text=short_line(row.text, LONGEST_LABEL))

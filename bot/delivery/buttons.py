@@ -16,6 +16,7 @@ from bot.store import outbox, prompts, runs
 from bot.store.rows import PromptRow, RunState
 from bot.texts.markdown import plain
 from channels.message import OUTBOUND_MESSAGE, Button
+from harness.text.plain import cut
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -99,7 +100,7 @@ def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
 
 def label(option: str) -> str:
     """An option, shortened to fit on its button."""
-    return option if len(option) <= LABEL else f"{option[: LABEL - 1]}…"
+    return cut(option, LABEL)
 
 
 def clarify_buttons(asked: Question) -> tuple[tuple[Button, ...], ...]:

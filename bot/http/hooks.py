@@ -29,6 +29,7 @@ from bot.operations.sending import SendTool, Unsendable
 from bot.store import conversations
 from bot.store.identity import conversation_key, hook_sender, native_on
 from channels.message import HookCalled, Sender
+from harness.text.plain import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -235,7 +236,7 @@ class HookService:
             address=address,
             sender=sender,
             prompt=prompt,
-            text=text if len(text) <= LONGEST_DATA else text[: LONGEST_DATA - 1] + "…",
+            text=cut(text, LONGEST_DATA),
         )
 
 

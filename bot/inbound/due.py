@@ -16,6 +16,7 @@ from bot.texts import language_of, texts_for
 from bot.texts.markdown import inline, plain
 from channels.message import Message, Quote, Sender
 from harness.scheduling.when import local
+from harness.text.plain import short_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,9 +108,7 @@ class DueSchedules:
 
 def reminder(due: ScheduleDue, texts: Texts) -> str:
     """The text shown in the chat when a schedule is due."""
-    line = " ".join(due.text.split())
-    line = line if len(line) <= LONGEST_SHOWN else line[: LONGEST_SHOWN - 1] + "…"
-    shown = texts.reminder.format(text=plain(line))
+    shown = texts.reminder.format(text=plain(short_line(due.text, LONGEST_SHOWN)))
     if due.address.kind != "dm":
         shown += texts.reminder_for.format(name=plain(" ".join(due.sender.display_name.split())[:80]))
     if due.received_at - due.sent_at >= LATE:
@@ -171,9 +170,7 @@ class Hooks:
 def hooked(called: HookCalled, texts: Texts) -> str:
     """The text shown in the chat for a call: the hook's name and the first line of the text that was sent."""
     line = next((line for line in called.text.splitlines() if line.strip()), "")
-    line = " ".join(line.split())
-    line = line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
-    return texts.hooked.format(name=inline(called.hook), line=plain(line)).rstrip()
+    return texts.hooked.format(name=inline(called.hook), line=plain(short_line(line, LONGEST_LINE))).rstrip()
 
 
 def _as_hooked(called: HookCalled) -> Message:

@@ -23,6 +23,7 @@ from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
 from bot.usage.report import make_spending
 from harness.knowledge.port import Asker, KnowledgeFailed
+from harness.text.plain import short_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,7 +132,7 @@ class KnowledgeTool:
             return {"text": str(failure), "done": False}
         if looked.unknown:
             return {"text": f"no collection {looked.unknown[0]}", "done": False}
-        found = [f"{number}. {hit.place} ({hit.collection})\n   {hit.address}\n   {_short(hit.text)}"
+        found = [f"{number}. {hit.place} ({hit.collection})\n   {hit.address}\n   {short_line(hit.text, SHOWN_TEXT)}"
                  for number, hit in enumerate(looked.hits, 1)]  # fmt: skip
         found += [f"not searched: {each}" for each in looked.missing]
         data = [{"place": hit.place, "collection": hit.collection, "address": hit.address, "text": hit.text}
@@ -188,8 +189,3 @@ def _facts(row: DocumentRow) -> dict[str, Any]:
         "problem": row.problem,
         "read_at": row.read_at.isoformat(timespec="seconds"),
     }
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN_TEXT else line[: SHOWN_TEXT - 1] + "…"

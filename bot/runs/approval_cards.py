@@ -13,6 +13,7 @@ from bot.delivery.buttons import question
 from bot.texts import texts_for
 from bot.texts.markdown import inline, plain
 from channels.message import Button, OutboundMessage
+from harness.text.plain import short_line
 
 if TYPE_CHECKING:
     from bot.store.prompts import ApprovalRow
@@ -94,7 +95,7 @@ def over(row: ApprovalRow, run: RunRow | None, reader: str, texts: Texts) -> str
 def first(row: ApprovalRow, texts: Texts, more: int, *, buttons: bool) -> OutboundMessage:
     """The notice of the requester's first message that is queued behind the decision. more: messages behind it.
     buttons: whether the platform has any; without them, numbers typed as answers belong to the request itself."""
-    status = texts.queued_behind_approval.format(tool=row.tool, about=_line(row.shown))
+    status = texts.queued_behind_approval.format(tool=row.tool, about=short_line(row.shown, ABOUT))
     status += texts.queued_behind_too.format(count=more) if more else ""
     return OutboundMessage(status=status, buttons=(_buttons(row, texts, ONCE, DENY, STOP),) if buttons else ())
 
@@ -116,8 +117,3 @@ def _fenced(text: str) -> str:
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text or ' '}\n{fence}"
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= ABOUT else line[: ABOUT - 1] + "…"

@@ -24,6 +24,7 @@ from harness.skills.library import SkillLibrary, read_skill, shipped_folder
 from harness.skills.places import find_places
 from harness.skills.scan import scan
 from harness.skills.verdict import Level
+from harness.text.plain import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +68,7 @@ def list_skills(settings: Settings, *, as_json: bool = False) -> int:
         return 0
     for skill in view.skills:
         state = "off" if skill.name in off else "on"
-        typer.echo(f"{skill.name:<32} {skill.shelf:<7} {state:<4} {_short(skill.document.description)}")
+        typer.echo(f"{skill.name:<32} {skill.shelf:<7} {state:<4} {cut(skill.document.description, LONGEST_TOLD)}")
     if not view.skills:
         typer.echo(f"no skills; put your own into {settings.custom_skills}")
     _tell(view.problems)
@@ -343,7 +344,3 @@ def _tell(problems: Iterable[SkillProblem]) -> None:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_TOLD else text[: LONGEST_TOLD - 1] + "…"

@@ -10,7 +10,7 @@ from langchain_core.messages import ToolMessage
 
 from harness.graph.signals import scope_of
 from harness.text.frames import neutral
-from harness.text.plain import clean_text, readable
+from harness.text.plain import clean_text, readable, short_line
 from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, ProblemCode
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def explained(problem: Problem) -> str:
 
 def short(path: str) -> str:
     """A path, shortened for use in a sentence."""
-    line = " ".join(path.split()) or '""'
-    return line if len(line) <= LONGEST_SHOWN_PATH else line[: LONGEST_SHOWN_PATH - 1] + "…"
+    return short_line(path, LONGEST_SHOWN_PATH) or '""'
 
 
 def canonical(path: str) -> str:

@@ -15,6 +15,7 @@ from harness.memory.injection import is_instruction, is_override
 from harness.memory.model import LONGEST_FACT, LONGEST_SUMMARY, SUMMARIES, Fact, Summary, with_summaries
 from harness.memory.redaction import has_secret, without_unseen
 from harness.memory.store import NotKept
+from harness.text.plain import short_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -242,5 +243,4 @@ def _weight(fact: Fact, settings: MemorySettings, now: datetime) -> float:
 
 
 def _cut(text: str, most: int) -> str:
-    line = " ".join(without_unseen(text).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return short_line(without_unseen(text), most)

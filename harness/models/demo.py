@@ -17,6 +17,7 @@ from harness.graph.messages import HOOKED, MEANWHILE, SCHEDULED, is_users, users
 from harness.graph.signals import scope_of
 from harness.models.tour import SHOPS, Move, Turn, fenced, tour_move
 from harness.models.tour_texts import abilities, texts_in
+from harness.text.plain import cut
 from sandbox.base import OUTPUTS
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def answer_to(messages: list[BaseMessage], texts: TourTexts) -> str:
             return answer(texts)
     if said in ("?", "？"):
         return abilities(texts)
-    heard = said if len(said) <= 200 else said[:199] + "…"
+    heard = cut(said, 200)
     return texts.unknown.format(said=heard) if heard else texts.hello
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict
 
 from harness.memory.repair import Unreadable, read_object
-from harness.text.plain import clean_text
+from harness.text.plain import clean_text, short_line
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -126,8 +126,7 @@ def _places(given: object) -> list[int]:
 
 
 def _line(value: object, most: int) -> str:
-    text = " ".join(clean_text(value).split()) if isinstance(value, str) else ""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return short_line(clean_text(value), most) if isinstance(value, str) else ""
 
 
 class Estimate(Frozen):

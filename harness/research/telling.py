@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.research.citations import key_findings
-from harness.text.plain import clean_text
+from harness.text.plain import clean_text, cut
 from harness.web.sources import UNREACHABLE
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
         after = words["plan_after"].format(steps=", ".join(step.depends_on)) if step.depends_on else ""
         fresh = words["plan_new"] if before is not None and step.title not in before else ""
         head = words["plan_step"].format(number=step.id, title=plain(step.title), kind=words[f"type_{step.type}"])
-        lines.append(f"{head}{after}{fresh}\n{plain(_cut(step.description))}")
+        lines.append(f"{head}{after}{fresh}\n{plain(cut(step.description, LONGEST_SHOWN))}")
     parts = [words["plan_head"].format(title=plain(plan.title))]
     if plan.thought:
-        parts.append(plain(_cut(plan.thought)))
+        parts.append(plain(cut(plan.thought, LONGEST_SHOWN)))
     parts += lines
     gone = [title for title in before or () if title not in {step.title for step in plan.steps}]
     if gone:
@@ -59,7 +59,7 @@ def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
 def _resources(research: Research, words: Words) -> list[str]:
     """What it searches besides the web: the thread's files and the named collections."""
     lines = []
-    if names := [plain(_short(file.name)) for file in research.files]:
+    if names := [plain(cut(file.name, 80)) for file in research.files]:
         more = words["plan_more"].format(count=len(names) - MOST_SHOWN) if len(names) > MOST_SHOWN else ""
         lines.append(words["plan_files"].format(names=", ".join(names[:MOST_SHOWN])) + more)
     if research.collections:
@@ -139,7 +139,9 @@ def check_lines(checked: Checked, cited: Sequence[Cited], words: Words) -> list[
         held = checked.quotes - len(checked.misquoted)
         lines.append(words["check_quotes"].format(held=held, quotes=checked.quotes))
     for each in checked.misquoted[:MOST_TOLD]:
-        lines.append(words["check_misquoted"].format(words=plain(_cut(each.words)), address=f"<{each.address}>"))
+        lines.append(
+            words["check_misquoted"].format(words=plain(cut(each.words, LONGEST_SHOWN)), address=f"<{each.address}>")
+        )
     if checked.unknown:
         lines.append(words["check_unknown"].format(count=checked.unknown))
     for address in checked.foreign[:MOST_TOLD]:
@@ -203,11 +205,7 @@ def summary_text(
 
 
 def _link(cited: Cited) -> str:
-    return _linked(plain(_short(cited.title)), cited.address) if cited.title else f"<{cited.address}>"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:79] + "…"
+    return _linked(plain(cut(cited.title, 80)), cited.address) if cited.title else f"<{cited.address}>"
 
 
 def file_name(title: str) -> str:
@@ -219,10 +217,6 @@ def file_name(title: str) -> str:
 def plain(text: str) -> str:
     """Foreign text for Markdown, on one line and without markup."""
     return _MARKS.sub(r"\\\1", " ".join(clean_text(text).split()))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
 def checklist(steps: Sequence[Step], report: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from harness.text.plain import clean_text, plain_text, readable, seen
+from harness.text.plain import clean_text, cut, plain_text, readable, seen, short_line
 
 FRAMES = (
     *("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image"),
@@ -112,8 +112,7 @@ def as_data(text: str, *, limit: int | None = None) -> str:
     """
     text = readable(clean_text(text))
     if limit is not None:
-        text = " ".join(text.split())
-        text = text if len(text) <= limit else text[: limit - 1] + "…"
+        text = short_line(text, limit)
     return neutral(text)
 
 
@@ -124,11 +123,9 @@ def harmless(text: str) -> str:
 
 def described(text: str, limit: int) -> str:
     """A description for the model: harmless, and no longer than `limit`."""
-    text = _BLANKS.sub("\n\n", harmless(text)).strip()
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return cut(_BLANKS.sub("\n\n", harmless(text)).strip(), limit)
 
 
 def line(text: str, limit: int = 120) -> str:
     """The text on one line, for logs and /status."""
-    text = " ".join(harmless(text).split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return short_line(harmless(text), limit)

@@ -128,8 +128,17 @@ def _last_written(line: str) -> str:
 
 def one_line(text: str, limit: int = SUMMARY_CHARACTERS) -> str:
     """The text for people: plain, on one line, apparent secrets masked. Known ones are redacted later."""
-    line = masked(" ".join(plain_text(text[:LONGEST_LOOKED_AT]).split()))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return cut(masked(" ".join(plain_text(text[:LONGEST_LOOKED_AT]).split())), limit)
+
+
+def cut(text: str, most: int) -> str:
+    """The text, at most `most` characters of it; what is cut off is replaced by an ellipsis."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def short_line(text: str, most: int) -> str:
+    """The text on one line, cut."""
+    return cut(" ".join(text.split()), most)
 
 
 def size_text(size: int) -> str:

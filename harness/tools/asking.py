@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 
 from harness.graph.calls import ASK
-from harness.text.plain import clean_text
+from harness.text.plain import clean_text, cut, short_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,16 +47,14 @@ def asked(args: Mapping[str, Any]) -> Asked | None:
 
 
 def _text(value: object) -> str:
-    text = clean_text(value).strip() if isinstance(value, str) else ""
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    return cut(clean_text(value).strip(), LONGEST_TEXT) if isinstance(value, str) else ""
 
 
 def _option(value: object) -> str:
     """An option on one line, also if the model gives an object or a number."""
     if isinstance(value, dict):
         value = next((value[key] for key in ("label", "text", "value", "title") if key in value), "")
-    line = " ".join(clean_text(str(value)).split()) if isinstance(value, str | int | float) else ""
-    return line if len(line) <= LONGEST_OPTION else line[: LONGEST_OPTION - 1] + "…"
+    return short_line(clean_text(str(value)), LONGEST_OPTION) if isinstance(value, str | int | float) else ""
 
 
 def ask_tool() -> BaseTool:

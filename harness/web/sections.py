@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.text.plain import short_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -98,8 +100,7 @@ def _pages(text: str) -> list[tuple[int, str, int]]:
 
 
 def _short(title: str) -> str:
-    title = " ".join(title.rstrip("#").split())
-    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"
+    return short_line(title.rstrip("#"), LONGEST_TITLE)
 
 
 def outline(sections: list[Section], most: int) -> str:

@@ -11,6 +11,7 @@ from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
 from harness.text.frames import harmless, outside
+from harness.text.plain import short_line
 from harness.web.addresses import Refused, Rules, WebError
 from harness.web.pages import Pages
 from harness.web.search.several import Several, make_engines
@@ -203,19 +204,18 @@ def _is_usable(result: Found, rules: Rules) -> bool:
 
 def _shown(results: Iterable[Found]) -> str:
     return "\n\n".join(
-        f"{number}. {_cut(each.title, LONGEST_TITLE) or 'no title'}\n{each.url}\n{_dated(each)}"
+        f"{number}. {short_line(each.title, LONGEST_TITLE) or 'no title'}\n{each.url}\n{_dated(each)}"
         for number, each in enumerate(results, 1)
     )
 
 
 def _dated(result: Found) -> str:
-    date = _cut(result.date, LONGEST_DATE)
-    return f"({date}) {_cut(result.snippet, LONGEST_SNIPPET)}" if date else _cut(result.snippet, LONGEST_SNIPPET)
-
-
-def _cut(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    date = short_line(result.date, LONGEST_DATE)
+    return (
+        f"({date}) {short_line(result.snippet, LONGEST_SNIPPET)}"
+        if date
+        else short_line(result.snippet, LONGEST_SNIPPET)
+    )
 
 
 def found(
