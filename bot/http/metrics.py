@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 
     from bot.clock import Durations
     from bot.delivery.account import AccountSnapshot
-    from bot.delivery.service import Delivery
     from bot.files.sandboxes import SandboxFacts
-    from bot.inbound.bus import MessageBus
+    from bot.http.parts import HttpParts
     from bot.operations.health import HealthService
-    from bot.operations.status import StatusPage, StoredFacts
-    from bot.runs.manager import RunManager
+    from bot.operations.status import StoredFacts
     from bot.settings.http import HttpSettings
     from bot.usage.meter import Totals
     from harness.mcp.pool import ServerFacts
@@ -41,19 +39,6 @@ if TYPE_CHECKING:
     """The values of the labels, a tuple of strings in their order, to the figure."""
 
 NANO = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """The parts whose figures are exported. platforms: of the accounts, by name."""
-
-    platforms: Mapping[str, str]
-    status: StatusPage
-    bus: MessageBus
-    runs: RunManager
-    delivery: Delivery
-    models: ModelHealth
-    totals: Totals
 
 
 def metrics_router(figures: Callable[[], Awaitable[Collector]], settings: HttpSettings) -> APIRouter:
@@ -125,8 +110,8 @@ class AtWork(Collector):
 class Figures(Collector):
     """All current figures of a gateway. stored: what only the store knows, None where it does not answer."""
 
-    def __init__(self, watched: Watched, stored: StoredFacts | None) -> None:
-        self._watched = watched
+    def __init__(self, parts: HttpParts, stored: StoredFacts | None) -> None:
+        self._parts = parts
         self._stored = stored
 
     def collect(self) -> Iterator[Metric]:
@@ -135,32 +120,32 @@ class Figures(Collector):
         yield from self._of_connections()
         yield from self._of_inbound()
         yield from self._of_runs()
-        yield from self._of_delivery(self._watched.delivery.snapshot())
+        yield from self._of_delivery(self._parts.delivery.snapshot())
 
     def _account(self, name: str) -> list[str]:
-        return [name, self._watched.platforms.get(name, "")]
+        return [name, self._parts.platforms.get(name, "")]
 
     def _at_work(self) -> AtWork:
-        watched, asked = self._watched, self._watched.status.asked
+        parts, asked = self._parts, self._parts.status.asked
         return AtWork(
-            version=watched.status.version,
-            health=watched.status.health,
+            version=parts.status.version,
+            health=parts.status.health,
             sandbox=asked.sandbox(),
             servers=asked.servers(),
-            running=len(watched.runs.active),
-            models=watched.models,
-            totals=watched.totals,
+            running=len(parts.runs.active),
+            models=parts.models,
+            totals=parts.spending.meter.totals,
         )
 
     def _of_workers(self) -> Iterator[Metric]:
-        workers = self._watched.status.asked.workers()
+        workers = self._parts.status.asked.workers()
         yield _gauge("worker_up", "1 if a worker is alive.", {(w.name,): float(w.alive) for w in workers},
                      "worker")  # fmt: skip
         running = {(each.name,): each.facts.running for each in workers}
         yield _gauge("worker_runs_active", "Active runs on the worker.", running, "worker")
 
     def _of_connections(self) -> Iterator[Metric]:
-        found = self._watched.status.health.connections()
+        found = self._parts.status.health.connections()
         up = {tuple(self._account(c.account)): float(c.state is ConnectionState.CONNECTED) for c in found}
         yield _gauge("connection_up", "1 if the account receives.", up, "account", "platform")
         silence = {tuple(self._account(c.account)): c.silence for c in found if c.silence is not None}
@@ -170,8 +155,8 @@ class Figures(Collector):
         yield _counter("reconnects", "Reconnects of an account.", reconnects, "account", "platform")
 
     def _of_inbound(self) -> Iterator[Metric]:
-        asked = self._watched.status.asked
-        events = {(*self._account(account), outcome): n for (account, outcome), n in self._watched.bus.counts.items()}
+        asked = self._parts.status.asked
+        events = {(*self._account(account), outcome): n for (account, outcome), n in self._parts.bus.counts.items()}
         yield _counter("inbound_events", "Events by outcome: accepted, duplicate, passed_by, unreadable.",
                        events, "account", "platform", "outcome")  # fmt: skip
         yield _gauge("queue_messages", "Messages that are queued.", {(): asked.waiting()})
@@ -183,11 +168,11 @@ class Figures(Collector):
             yield _gauge("budget_spent_ratio", "Used share of a shared daily budget, 1 when used up.", spent, "budget")
 
     def _of_runs(self) -> Iterator[Metric]:
-        runs, counts = self._watched.runs, self._watched.runs.active.counts
+        runs, counts = self._parts.runs, self._parts.runs.active.counts
         yield _gauge("runs_without_slot", "Active runs waiting for one of limits.concurrent_runs.",
                      {(): runs.waiting})  # fmt: skip
         yield _gauge("approvals_waiting", "Tool calls waiting for a person's decision.",
-                     {(): self._watched.status.approvals})  # fmt: skip
+                     {(): self._parts.status.approvals})  # fmt: skip
         endings = {(*self._account(account), state): n for (account, state), n in counts.endings.items()}
         yield _counter("runs", "Answers that ended, by ending.", endings, "account", "platform", "ending")
         yield _histogram("first_words_seconds", "Time from a run's start to its first words.", {(): counts.first_words})

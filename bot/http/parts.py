@@ -98,7 +98,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.chats import chats_router
     from bot.http.health import health_router
     from bot.http.hooks import hooks_router
-    from bot.http.metrics import Figures, Watched, metrics_router
+    from bot.http.metrics import Figures, metrics_router
     from bot.http.page.chat import chat_router
     from bot.http.page.view import Pages, frame_router, last_router
     from bot.http.panel.operating import now_router, people_router, system_router
@@ -114,18 +114,8 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.resources.routes import resource_routers
     from bot.http.signing import signing_router
 
-    watched = Watched(
-        platforms=parts.platforms,
-        status=parts.status,
-        bus=parts.bus,
-        runs=parts.runs,
-        delivery=parts.delivery,
-        models=parts.models,
-        totals=parts.spending.meter.totals,
-    )
-
     async def figures() -> Figures:
-        return Figures(watched, await parts.status.stored())
+        return Figures(parts, await parts.status.stored())
 
     pages = Pages()
     return [

@@ -11,6 +11,7 @@ from bot.http.api.stream import RunReader
 from bot.http.errors import HttpProblem, not_found
 from bot.store import programs
 from bot.store.rows import RunState
+from bot.store.usage import NOTHING, Totals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from bot.http.parts import HttpParts
     from bot.store.programs import ProgramThread
     from bot.store.rows import RunRow
-    from bot.store.usage import Totals
 
 HTTP_STATUS = {
     "rate_limited": 429,
@@ -43,7 +43,7 @@ class Answer:
 
     row: RunRow
     thread: ProgramThread
-    tokens: Totals | None = None
+    tokens: Totals = NOTHING
     problem: Problem | None = None
     waits: Interrupts = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
@@ -82,13 +82,13 @@ def asks(interrupt: dict[str, Any]) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Answers:
     """Runs for clients that send messages and expect text."""
 
-    def __init__(self, parts: HttpParts, threads: Threads, runs: Runs) -> None:
-        self.parts = parts
-        self.threads = threads
-        self.runs = runs
+    parts: HttpParts
+    threads: Threads
+    runs: Runs
 
     def agent(self, model: str) -> str:
         """The agent that a client names as its model. Raises HttpProblem."""

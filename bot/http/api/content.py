@@ -6,7 +6,7 @@ import base64
 import binascii
 import mimetypes
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
@@ -61,18 +61,20 @@ def invalid(text: str, place: str) -> HttpProblem:
 
 def read_messages(raw: Any, place: str = "messages") -> list[Said]:
     """Messages in chronological order; a single message, or just its text, gives a list of one. Raises HttpProblem."""
-    found = raw if isinstance(raw, list) else [raw]
-    if len(found) > MOST_MESSAGES:
-        raise invalid(f"there are more than {MOST_MESSAGES} messages", place)
-    return [_message(each, f"{place}[{index}]") for index, each in enumerate(found)]
+    return [_message(each, at) for at, each in _each(raw, place)]
 
 
 def read_changes(raw: Any, place: str) -> list[HistoryEntry | Removal]:
     """Messages to put into a thread, or to remove from it where their type is `remove`. Raises HttpProblem."""
+    return [_change(each, at) for at, each in _each(raw, place)]
+
+
+def _each(raw: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """The messages with their places."""
     found = raw if isinstance(raw, list) else [raw]
     if len(found) > MOST_MESSAGES:
         raise invalid(f"there are more than {MOST_MESSAGES} messages", place)
-    return [_change(each, f"{place}[{index}]") for index, each in enumerate(found)]
+    return ((f"{place}[{index}]", each) for index, each in enumerate(found))
 
 
 def _change(raw: Any, place: str) -> HistoryEntry | Removal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -228,13 +229,8 @@ class Protocol:
 def _places(thread: ProgramThread, row: RunRow, what: str) -> dict[str, str]:
     """The headers by which a client finds the run again: relative to the base address of the API, as the SDK reads
     them."""
-    run = f"/threads/{thread.name}/runs/{run_name(row)}"
+    run = f"/threads/{thread.name}/runs/{uuid.UUID(row.run_id)}"
     return {"Location": f"{run}/{what}", "Content-Location": run}
-
-
-def run_name(row: RunRow) -> str:
-    run_id = row.run_id
-    return "-".join((run_id[:8], run_id[8:12], run_id[12:16], run_id[16:20], run_id[20:]))
 
 
 def langgraph_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:

@@ -46,6 +46,12 @@ def _not_here(value: Any) -> Any:
     return None
 
 
+def _has_its_own(value: Any) -> Any:
+    if value:
+        raise ValueError("the agent has tools of its own and cannot call the client's")
+    return None
+
+
 Modes = Annotated[list[StreamMode], BeforeValidator(_as_list)]
 ModesAsked = Annotated[list[StreamMode] | None, BeforeValidator(_said_modes)]
 Metadata = Annotated[dict[str, Any], AfterValidator(small)]
@@ -54,6 +60,7 @@ Selected = Annotated[list[str], Field(max_length=100)]
 """Names of the members to send; each is looked up in everything that is found."""
 Refused = Annotated[Any, AfterValidator(_not_here)]
 """An option that clients can send and that is not supported."""
+Tools = Annotated[list[Any] | None, AfterValidator(_has_its_own)]
 
 
 class Body(BaseModel):

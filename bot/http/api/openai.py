@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bot.http.api.answers import Answers
 from bot.http.api.content import read_messages
-from bot.http.api.models import Metadata
+from bot.http.api.models import Metadata, Tools
 from bot.http.auth import HOLDS_SECONDS, SignedIn, requires, signed_out
 from bot.http.errors import HttpProblem
 from bot.http.sse import EVENT, EventStream
@@ -54,16 +54,9 @@ class ChatRequest(BaseModel):
     metadata: Metadata | None = None
     thread_id: str | None = None
     n: int | None = None
-    tools: list[Any] | None = None
-    functions: list[Any] | None = None
+    tools: Tools = None
+    functions: Tools = None
     response_format: dict[str, Any] | None = None
-
-    @field_validator("tools", "functions")
-    @classmethod
-    def _has_its_own(cls, value: Any) -> Any:
-        if value:
-            raise ValueError("the agent has tools of its own and cannot call the client's")
-        return None
 
     @field_validator("n")
     @classmethod
@@ -171,8 +164,7 @@ def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
 
 
 def usage_json(answer: Answer) -> dict[str, Any]:
-    tokens = answer.tokens
-    read, written, cached = (0, 0, 0) if tokens is None else (tokens.input, tokens.output, tokens.cached)
+    read, written, cached = answer.tokens.input, answer.tokens.output, answer.tokens.cached
     return {
         "prompt_tokens": read,
         "completion_tokens": written,

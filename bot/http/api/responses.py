@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bot.http.api.answers import Answers, Reading
 from bot.http.api.content import Said, invalid, read_messages
-from bot.http.api.models import Metadata
+from bot.http.api.models import Metadata, Tools
 from bot.http.api.openai import STREAMED, THREAD_HEADER, error_json, named_thread, while_connected
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
@@ -46,14 +46,7 @@ class ResponseRequest(BaseModel):
     stream: bool | None = None
     background: bool | None = None
     metadata: Metadata | None = None
-    tools: list[Any] | None = None
-
-    @field_validator("tools")
-    @classmethod
-    def _has_its_own(cls, value: Any) -> Any:
-        if value:
-            raise ValueError("the agent has tools of its own and cannot call the client's")
-        return None
+    tools: Tools = None
 
     @field_validator("background")
     @classmethod
@@ -186,8 +179,7 @@ def response_json(answer: Answer, model: str, *, begun: bool = False) -> dict[st
 
 
 def _usage(answer: Answer) -> dict[str, Any]:
-    tokens = answer.tokens
-    read, written, cached = (0, 0, 0) if tokens is None else (tokens.input, tokens.output, tokens.cached)
+    read, written, cached = answer.tokens.input, answer.tokens.output, answer.tokens.cached
     return {
         "input_tokens": read,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},

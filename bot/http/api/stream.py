@@ -8,6 +8,7 @@ otherwise an event `gap` reports the loss and holds the run's current messages.
 from __future__ import annotations
 
 import re
+import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -110,6 +111,7 @@ class RunReader:
         self._threads = threads
         self._thread = thread
         self._row = row
+        self._run_id = str(uuid.UUID(row.run_id))
         self._modes = frozenset(modes)
         self._after = Position.read(after)
         self._returns = bool(after) and after != BEGINNING
@@ -142,11 +144,6 @@ class RunReader:
                 return
             if stream is not None and stream.phase == "ended":
                 return  # it is put aside: the process stops, and the client reconnects to the next one
-
-    @property
-    def _run_id(self) -> str:
-        run_id = self._row.run_id
-        return "-".join((run_id[:8], run_id[8:12], run_id[12:16], run_id[16:20], run_id[20:]))
 
     async def _stream(self) -> RunStream | None:
         """The event stream of the run, as soon as it works; None where it does not work here, and will not."""

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
+    from bot.http.auth import Caller
+
 HERE = Path(__file__).parent
 LANGUAGE_COOKIE = "antler_language"
 THEME_COOKIE = "antler_theme"
@@ -40,21 +42,6 @@ _MEDIA_TYPES = {
 }
 _LOADED = re.compile(r"""(?<=url\()[\w-]+\.\w+(?=\))|(?<=from "\./)[\w-]+\.js(?=")""")
 """Names of other static files in style sheets and scripts."""
-
-
-class Viewer(Protocol):
-    """What a page needs to know of the caller (`bot.http.auth.Caller`)."""
-
-    @property
-    def person(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def scopes(self) -> frozenset[str]: ...
-    @property
-    def is_admin(self) -> bool: ...
-    @property
-    def csrf(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +103,7 @@ class Pages:
         self._environment.globals["icon"] = self._environment.get_template("icons.html").module.icon  # type: ignore[attr-defined]  # a macro
         self._environment.globals["ui"] = self._environment.get_template("ui.html").module
 
-    def text(self, request: Request, template: str, viewer: Viewer | None = None, /, **values: object) -> str:
+    def text(self, request: Request, template: str, viewer: Caller | None = None, /, **values: object) -> str:
         """The HTML of a template. Besides `values`, each gets: t (`Words`), viewer, menu, csrf, theme, url, static."""
         base = str(request.scope.get("root_path", ""))
         t = words(language_of(request))
@@ -139,7 +126,7 @@ class Pages:
         self,
         request: Request,
         template: str,
-        viewer: Viewer | None = None,
+        viewer: Caller | None = None,
         /,
         *,
         status: int = 200,
@@ -163,7 +150,7 @@ class Pages:
         headers = {"X-Antler-Toast": quote(toast)} if toast else {}
         return Response(status_code=204, headers=headers | ({"X-Antler-Location": base + to} if to else {}))
 
-    def problem(self, request: Request, viewer: Viewer | None, status: int) -> HTMLResponse:
+    def problem(self, request: Request, viewer: Caller | None, status: int) -> HTMLResponse:
         """The page that explains why there is none."""
         kind = {403: "forbidden", 404: "not_found", 429: "too_many"}.get(status, "failed")
         return self.html(request, "problem.html", viewer, status=status, kind=kind)

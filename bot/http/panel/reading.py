@@ -156,7 +156,7 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
     @router.get("/memory", dependencies=[room.opens()])
     async def memory(request: Request, caller: SignedIn, agent: str = "") -> Response:
-        others = await memories.figures(caller) if caller.may("operate") else None
+        others = await memories.figures() if caller.may("operate") else None
         own = await memories.own(caller, room.language(request), agent)
         if agent and agent not in own.agents:
             return pages.problem(request, caller, 404)

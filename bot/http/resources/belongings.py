@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from harness.memory.model import SUMMARIES, Memory
 from harness.memory.store import MemoryUnavailable, NotKept
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.store.schedules import ScheduleRow
@@ -129,18 +132,15 @@ class Memories:
     def __init__(self, parts: HttpParts) -> None:
         self._keeper = parts.memory.book
         self._choices = parts.agents
-        self._sight = Sight(parts)
 
     async def own(self, caller: Caller, language: str = "en", agent: str = "") -> OwnMemory:
         """The caller's memory. language: of the headings. It is empty for an agent that keeps nothing: its last item
         may just have been forgotten."""
         agents = await self._agents(caller)
-        try:
+        with _reported():
             state = await self._keeper.state(caller.person)
             is_there = not agent or agent in agents
             memory = await self._keeper.show(caller.person, agent) if is_there else Memory()
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
         return OwnMemory(
             enabled=self._keeper.covers(is_group=False),
             off=state.off,
@@ -156,22 +156,14 @@ class Memories:
         """Remember a fact that the person wrote."""
         self._require_enabled()
         await self._check(caller, agent)
-        try:
+        with _reported():
             await self._keeper.add(caller.person, f"page:{uuid4().hex}", text, caller.person, agent)
-        except NotKept as refused:
-            raise HttpProblem(422, "not_kept", str(refused)) from None
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
 
     async def edit(self, caller: Caller, fact: str, text: str, agent: str = "") -> None:
         """Change the text of a fact."""
         await self._check(caller, agent)
-        try:
+        with _reported():
             known = await self._keeper.edit(caller.person, fact, text, caller.person, agent)
-        except NotKept as refused:
-            raise HttpProblem(422, "not_kept", str(refused)) from None
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
         if known is None:
             raise unknown("fact")
 
@@ -179,30 +171,24 @@ class Memories:
         """Forget a fact or a summary."""
         if item not in {each.id for each in (await self.own(caller, agent=agent)).items}:
             raise unknown("fact")
-        try:
+        with _reported():
             await self._keeper.forget(caller.person, [item], agent)
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
 
     async def forget_all(self, caller: Caller, agent: str = "") -> int:
         """Forget everything in that memory; returns the number of facts."""
         await self._check(caller, agent)
-        try:
+        with _reported():
             return (await self._keeper.forget_all(caller.person, agent)).facts
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
 
     async def switch(self, caller: Caller, *, on: bool) -> None:
         """Turn the memory on or off; what is remembered stays."""
         self._require_enabled()
         await self._keeper.set_enabled(caller.person, on)
 
-    async def figures(self, caller: Caller) -> tuple[MemoryFigures, ...]:
+    async def figures(self) -> tuple[MemoryFigures, ...]:
         """The sizes of everyone's memories without their content, for operators."""
-        try:
+        with _reported():
             known = await self._keeper.owners()
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
         found = (
             MemoryFigures(key=folder_name(s.owner)[:KEY], agent=s.agent, size=s.size, updated_at=s.updated_at)
             for s in known
@@ -215,10 +201,8 @@ class Memories:
 
     async def _agents(self, caller: Caller) -> tuple[str, ...]:
         """The agents with their own memory: the current ones, and those that have kept something about the caller."""
-        try:
+        with _reported():
             kept = await self._keeper.agents_with(caller.person)
-        except MemoryUnavailable as error:
-            raise _unavailable() from error
         return tuple(sorted({name for name in self._choices.definitions if self._choices.memory_of(name)} | set(kept)))
 
     def _require_enabled(self) -> None:
@@ -226,5 +210,13 @@ class Memories:
             raise HttpProblem(409, "disabled", "this gateway has no memory: memory.enabled is false")
 
 
-def _unavailable() -> HttpProblem:
-    return HttpProblem(503, "memory_unavailable", "the memory cannot be read or written now; see the log")
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Raise HttpProblem for what the memory refuses or cannot do."""
+    try:
+        yield
+    except NotKept as refused:
+        raise HttpProblem(422, "not_kept", str(refused)) from None
+    except MemoryUnavailable as error:
+        text = "the memory cannot be read or written now; see the log"
+        raise HttpProblem(503, "memory_unavailable", text) from error

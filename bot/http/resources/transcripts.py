@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.store.overview import RunRecord, ThreadFacts
-    from bot.store.rows import RunRow
     from bot.store.usage import Spent
     from harness.context import HistoryEntry
 
@@ -326,7 +325,7 @@ class _Told:
         self._open: dict[str, int] = {}
         for _, body in record.events:
             self._add(RUN_EVENT.validate_json(body))
-        self._add_approvals(record.row)
+        self._add_approvals()
         self._end()
 
     def _add(self, event: object) -> None:
@@ -404,7 +403,7 @@ class _Told:
         if not self.steps or self.steps[-1] != step:  # a long pause is reported several times
             self.steps.append(step)
 
-    def _add_approvals(self, row: RunRow) -> None:
+    def _add_approvals(self) -> None:
         for tool, shown, decision in self._record.asked:
             ok = None if decision is None else decision in ("once", "chat")
             self.steps.append(Step(kind="approval", title=tool, text=f"{decision or 'open'}: {shown}", ok=ok))

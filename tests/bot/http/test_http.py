@@ -11,7 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bot.http.metrics import Figures, Watched
+from bot.http.auth import Gatekeeper
+from bot.http.metrics import Figures
+from bot.process.http import http_parts
 from bot.runs.active import TOOLS_APART
 from bot.settings import ConfigError, load
 from bot.settings.http import HttpSettings
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from bot.http.parts import HttpParts
     from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
@@ -263,17 +266,9 @@ def test_a_certificate_without_a_key_and_a_short_token_are_faults(tmp_path: Path
     assert "shorter than 16" in problems(tmp_path, metrics_token="abc")["http.metrics_token"]
 
 
-def figures_of(c: Core) -> Watched:
-    parts = c.parts
-    return Watched(
-        platforms=dict.fromkeys(c.accounts, "memory"),
-        status=parts.status,
-        bus=parts.bus,
-        runs=parts.runs,
-        delivery=parts.delivery,
-        models=parts.models,
-        totals=parts.spending.meter.totals,
-    )
+def parts_of(c: Core) -> HttpParts:
+    gatekeeper = Gatekeeper(c.parts.signins, c.parts.settings.http, c.clock)
+    return replace(http_parts(c.parts, gatekeeper, lambda: True), platforms=dict.fromkeys(c.accounts, "memory"))
 
 
 async def test_the_counts_of_a_gateway_name_no_person_and_no_chat(tmp_path: Path) -> None:
@@ -282,7 +277,7 @@ async def test_the_counts_of_a_gateway_name_no_person_and_no_chat(tmp_path: Path
         await c.answered()
         await c.receive(message)  # as a platform that did not hear of the first time
         registry = CollectorRegistry()
-        registry.register(Figures(figures_of(c), await c.parts.status.stored()))
+        registry.register(Figures(parts_of(c), await c.parts.status.stored()))
         told = generate_latest(registry).decode()
     assert 'antler_inbound_events_total{account="memory",outcome="duplicate",platform="memory"} 1.0' in told
     labels = set(re.findall(r'(\w+)="', told))
@@ -295,7 +290,7 @@ async def test_the_counts_of_a_gateway_name_no_person_and_no_chat(tmp_path: Path
 
 async def test_the_dashboard_and_the_page_name_what_there_is(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
-        families = list(Figures(figures_of(c), await c.parts.status.stored()).collect())
+        families = list(Figures(parts_of(c), await c.parts.status.stored()).collect())
     suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
     names = {f"{family.name}{suffix}" for family in families for suffix in suffixes[family.type]}
     dashboard = json.loads((REPO_ROOT / "docs/grafana-dashboard.json").read_text())
