@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ from bot.access.editor import AccessRefused, clean_name, problem
 from bot.access.pairing import Tries
 from bot.access.signin import LINK_LIFE
 from bot.access.tool import entries
-from bot.commands.group import ButtonKind
-from bot.delivery.buttons import question, row_of
+from bot.commands.group import ButtonKind, CommandGroup
 from bot.store import prompts
 from bot.store.access import AccessState
 from bot.store.identity import OWN_ACCOUNTS, chat_id
@@ -22,20 +20,17 @@ from bot.texts.markdown import inline
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlalchemy import Connection
 
     from bot.access.editor import AccessEditor, Change
     from bot.access.signin import SignIns
     from bot.access.tool import Entry
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.store.access import AccessRow, SubjectKind
     from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
-    from channels.base import Clock
 
 PROMPT_LIFE = timedelta(hours=1)
 GROUP_PROMPT = "open group"
@@ -45,14 +40,13 @@ LISTED = 40
 """Maximum number of entries that /access shows; `antler access list` shows all."""
 
 
-class SignInCommands:
+class SignInCommands(CommandGroup):
     """/web: a link that signs the sender in to the page, for everyone who may use the bot."""
 
     def __init__(self, answers: Answers, signins: SignIns) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._signins = signins
-        self.commands: Mapping[str, CommandHandler] = {"web": self._web}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"web": self._web}
 
     async def _web(self, conversation: Conversation, call: Call) -> None:
         address, say = call.message.address, call.texts.sign_in
@@ -68,21 +62,20 @@ class SignInCommands:
         await self._answers.say(call, say["link"].format(link=link, life=life), "/web")
 
 
-class AccessCommands:
-    def __init__(self, answers: Answers, editor: AccessEditor, clock: Clock) -> None:
-        self._answers = answers
+class AccessCommands(CommandGroup):
+    def __init__(self, answers: Answers, editor: AccessEditor) -> None:
+        super().__init__(answers)
         self._editor = editor
         self._book = editor.book
-        self._clock = clock
-        self._tries = Tries(clock)
-        self.commands: Mapping[str, CommandHandler] = {
+        self._tries = Tries(answers.clock)
+        self.commands = {
             "pair": self._pair,
             "claim": self._claim,
             "allow": self._allow,
             "disallow": self._disallow,
             "access": self._access,
         }
-        self.buttons: Mapping[str, ButtonKind] = {
+        self.buttons = {
             GROUP_PROMPT: ButtonKind(self._decided, self._open_to),
             REQUEST: ButtonKind(self._answered, self._may_answer),
         }
@@ -123,19 +116,9 @@ class AccessCommands:
         if rules.is_open(group):
             return await self._answers.say(call, texts.group_is_open, "/allow")
         await conversation.row(message)  # so that this admin can be notified of groups from now on
-        prompt = question(
-            GROUP_PROMPT,
-            secrets.token_hex(8),
-            conversation.key,
-            {"group": group, "name": clean_name(message.chat_title)},
-            self._clock.now(),
-            life=PROMPT_LIFE,
-            who=call.person,
-        )
-        buttons = row_of(prompt.id, texts.group_allow, texts.group_cancel)
-        ask = texts.group_ask[rules.members].format(group=group)
-        asked = OutboundMessage(text=ask, buttons=(buttons,), final=True)
-        await self._answers.show(call, asked, "/allow", also=lambda tx: prompts.create(tx, prompt))
+        about = {"group": group, "name": clean_name(message.chat_title)}
+        ask, labels = texts.group_ask[rules.members].format(group=group), (texts.group_allow, texts.group_cancel)
+        await self._answers.ask(call, conversation, GROUP_PROMPT, about, ask, labels, "/allow", life=PROMPT_LIFE)
 
     async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         return prompt.who == press.person and press.is_admin

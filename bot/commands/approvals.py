@@ -10,7 +10,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act, said_by
+from bot.commands.group import ButtonKind, CommandGroup, log_act, said_by
 from bot.control.actions import Action
 from bot.delivery.buttons import CLARIFY, chosen, label, question
 from bot.runs.approval_cards import APPROVAL, CHAT, DENY, HASH_SHOWN, ONCE, OPTIONS, STOP, WHY, asked
@@ -21,15 +21,14 @@ from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.store.prompts import ApprovalRow, GrantRow
     from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
-    from channels.base import Clock
 
 
 GRANTS = "grants"
@@ -38,14 +37,12 @@ SHOWN = 8
 DECISIONS = {ONCE: Decided.ONCE, CHAT: Decided.CHAT, DENY: Decided.DENY}
 
 
-class QuestionCommands:
+class QuestionCommands(CommandGroup):
     """The buttons of the agent's questions; there are no commands."""
 
-    def __init__(self, answers: Answers, clock: Clock) -> None:
-        self._answers = answers
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {}
-        self.buttons: Mapping[str, ButtonKind] = {CLARIFY: ButtonKind(self._pressed, self._is_open)}
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(answers)
+        self.buttons = {CLARIFY: ButtonKind(self._pressed, self._is_open)}
 
     async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         """Whether nothing was said since the question: later, an answer would refer to something else."""
@@ -75,12 +72,11 @@ class QuestionCommands:
         return "" if press.typed else f"☑ {label(option)} · {press.texts.working}"
 
 
-class ApprovalCommands:
-    def __init__(self, answers: Answers, clock: Clock) -> None:
-        self._answers = answers
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {"approvals": self._approvals}
-        self.buttons: Mapping[str, ButtonKind] = {
+class ApprovalCommands(CommandGroup):
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(answers)
+        self.commands = {"approvals": self._approvals}
+        self.buttons = {
             APPROVAL: ButtonKind(self._pressed, self._is_open),
             GRANTS: ButtonKind(self._pressed_in_list, self._may_take_back),
         }

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
 from zoneinfo import available_timezones
 
-from bot.commands.group import ButtonKind, log_act, option_of
+from bot.commands.group import ButtonKind, CommandGroup, log_act, option_of
 from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.agents.profiles import AgentChoices
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.runs.speaking import SpokenAnswers
     from bot.store.rows import ConversationRow, PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
     from bot.usage.days import Days
-    from channels.base import Clock
 
 
 PROMPT_LIFE = timedelta(days=1)
@@ -42,15 +41,13 @@ DEFAULT = "default"
 """The word that resets a choice."""
 
 
-class TimezoneCommands:
+class TimezoneCommands(CommandGroup):
     """The /timezone command. gateway: the days of conversations without a chosen zone."""
 
-    def __init__(self, answers: Answers, clock: Clock, gateway: Days) -> None:
-        self._answers = answers
-        self._clock = clock
+    def __init__(self, answers: Answers, gateway: Days) -> None:
+        super().__init__(answers)
         self._gateway = gateway
-        self.commands: Mapping[str, CommandHandler] = {"timezone": self._timezone}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"timezone": self._timezone}
 
     async def _timezone(self, conversation: Conversation, call: Call) -> None:
         row, wanted, words = await conversation.row(call.message), call.line.arguments.strip(), call.texts.timezone
@@ -64,10 +61,7 @@ class TimezoneCommands:
             text = words["unknown"].format(name=inline(wanted[:60]), near=_near(wanted))
             return await self._answers.say(call, text, "/timezone")
         text = self._told(words["changed"], chosen or self._gateway.zone)
-        await self._answers.say(
-            call, text, "/timezone", also=lambda tx: conversations.choose(tx, conversation.key, "timezone", chosen)
-        )
-        conversation.forget_row()
+        await self._answers.choose(call, conversation, "timezone", chosen, text, "/timezone")
         log_act(Action.TIMEZONE, call, conversation, what=chosen or DEFAULT)
 
     def _told(self, sentence: str, zone: str) -> str:
@@ -97,10 +91,7 @@ class _Switch:
             return await answers.say(call, call.texts.not_allowed, "not allowed")
         chosen = None if wanted == DEFAULT else wanted
         text = words["changed"].format(state=words[chosen or usual])
-        await answers.say(
-            call, text, self.name, also=lambda tx: conversations.choose(tx, conversation.key, self.column, chosen)
-        )
-        conversation.forget_row()
+        await answers.choose(call, conversation, self.column, chosen, text, self.name)
         log_act(self.action, call, conversation, what=wanted)
 
 
@@ -108,14 +99,13 @@ _PROGRESS = _Switch("/verbose", "progress", get_args(Progress), Action.PROGRESS,
 _VOICE = _Switch("/voice", "voice", ("on", "off"), Action.VOICE, lambda texts: texts.voice)
 
 
-class SwitchCommands:
+class SwitchCommands(CommandGroup):
     """The commands /verbose and /voice. speaking: speaks answers."""
 
     def __init__(self, answers: Answers, speaking: SpokenAnswers) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._speaking = speaking
-        self.commands: Mapping[str, CommandHandler] = {"verbose": self._verbose, "voice": self._voice}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"verbose": self._verbose, "voice": self._voice}
 
     async def _verbose(self, conversation: Conversation, call: Call) -> None:
         await _PROGRESS.use(self._answers, conversation, call, call.progress)
@@ -148,13 +138,12 @@ class Choice:
     words: Callable[[Texts], Mapping[str, str]]
 
 
-class ChoiceCommands:
-    def __init__(self, answers: Answers, choice: Choice, clock: Clock) -> None:
-        self._answers = answers
+class ChoiceCommands(CommandGroup):
+    def __init__(self, answers: Answers, choice: Choice) -> None:
+        super().__init__(answers)
         self._choice = choice
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {choice.command: self._show}
-        self.buttons: Mapping[str, ButtonKind] = {choice.kind: ButtonKind(self._pressed, self._open_to)}
+        self.commands = {choice.command: self._show}
+        self.buttons = {choice.kind: ButtonKind(self._pressed, self._open_to)}
 
     async def _show(self, conversation: Conversation, call: Call) -> None:
         choice, row = self._choice, await conversation.row(call.message)
@@ -170,9 +159,8 @@ class ChoiceCommands:
             known = ", ".join(f"`{option}`" for option in choice.options())
             await self._answers.say(call, words["unknown"].format(name=inline(name), known=known), reason)
         else:
-            text, key = words["switched"].format(name=name), conversation.key
-            await self._answers.say(call, text, reason, lambda tx: conversations.choose(tx, key, choice.kind, name))
-            conversation.forget_row()
+            text = words["switched"].format(name=name)
+            await self._answers.choose(call, conversation, choice.kind, name, text, reason)
             log_act(Action(choice.kind), call, conversation, what=name)
 
     def _list(self, prompt_id: str, current: str, texts: Texts) -> OutboundMessage:
@@ -216,7 +204,7 @@ class ChoiceCommands:
         return choice.words(press.texts)["switched"].format(name=name).replace("`", "")
 
 
-def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:
+def model_commands(answers: Answers, agents: AgentChoices) -> ChoiceCommands:
     """/models: a choice among the configured models."""
     choice = Choice(
         command="models",
@@ -225,10 +213,10 @@ def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> Choi
         current=agents.model_of,
         words=lambda texts: texts.models,
     )
-    return ChoiceCommands(answers, choice, clock)
+    return ChoiceCommands(answers, choice)
 
 
-def agent_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:
+def agent_commands(answers: Answers, agents: AgentChoices) -> ChoiceCommands:
     """/agent: a choice among the operator's agents."""
 
     def told(description: str) -> Callable[[Texts], str]:
@@ -241,4 +229,4 @@ def agent_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> Choi
         current=agents.agent_of,
         words=lambda texts: texts.agents,
     )
-    return ChoiceCommands(answers, choice, clock)
+    return ChoiceCommands(answers, choice)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
-import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, CommandGroup, log_act
 from bot.control.actions import Action
-from bot.delivery.buttons import question, row_of
 from bot.forgetting.service import report
 from bot.store import forgetting, prompts
 from bot.store.forgetting import DeletionKind, DeletionRow
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from sqlalchemy import Connection
 
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.forgetting.service import Forgetting
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
-    from channels.base import Clock
 
 FORGET, DELETE_THREAD = "forget", "delete_thread"
 DELETE, CANCEL = range(2)
@@ -33,15 +30,14 @@ PROMPT_LIFE = timedelta(hours=1)
 ME = "me"
 
 
-class DeletingCommands:
+class DeletingCommands(CommandGroup):
     """The /forget command, and the buttons of deletions. service: carries out confirmed deletions."""
 
-    def __init__(self, answers: Answers, service: Callable[[], Forgetting], clock: Clock) -> None:
-        self._answers = answers
+    def __init__(self, answers: Answers, service: Callable[[], Forgetting]) -> None:
+        super().__init__(answers)
         self._service = service
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {"forget": self._forget}
-        self.buttons: Mapping[str, ButtonKind] = {
+        self.commands = {"forget": self._forget}
+        self.buttons = {
             FORGET: ButtonKind(self._pressed_forget, self._is_theirs),
             DELETE_THREAD: ButtonKind(self._pressed_thread, self._may_delete),
         }
@@ -61,19 +57,8 @@ class DeletingCommands:
         )
 
     async def _ask(self, conversation: Conversation, call: Call, kind: str, subject: str, text: str) -> None:
-        prompt = question(
-            kind,
-            secrets.token_hex(8),
-            conversation.key,
-            [subject, ""],
-            self._clock.now(),
-            life=PROMPT_LIFE,
-            who=call.person,
-        )
-        say = call.texts.forgetting
-        buttons = (row_of(prompt.id, say["button_delete"], say["button_cancel"]),)
-        message = OutboundMessage(text=text, buttons=buttons, final=True)
-        await self._answers.show(call, message, f"/{kind}", also=lambda tx: prompts.create(tx, prompt))
+        labels = (call.texts.forgetting["button_delete"], call.texts.forgetting["button_cancel"])
+        await self._answers.ask(call, conversation, kind, [subject, ""], text, labels, f"/{kind}", life=PROMPT_LIFE)
 
     async def _is_theirs(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         return prompt.who == press.person

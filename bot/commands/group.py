@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from bot.control.actions import log_action
+from bot.delivery.buttons import question, row_of
 from bot.runs.turns import Spoken
+from bot.store import conversations, prompts
 from bot.texts.command_line import Call
 from channels.message import Message, OutboundMessage
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
     from sqlalchemy import Connection
 
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from bot.delivery.respond import Responder
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Press
+    from channels.base import Clock
 
 CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
 """Answers one use of a command, and settles its event."""
@@ -42,13 +48,15 @@ class ButtonKind:
     open_to: ButtonRule
 
 
-class CommandGroup(Protocol):
+class CommandGroup:
     """Related commands. commands: by name. buttons: by the kind of the prompt that shows them."""
 
-    @property
-    def commands(self) -> Mapping[str, CommandHandler]: ...
-    @property
-    def buttons(self) -> Mapping[str, ButtonKind]: ...
+    commands: Mapping[str, CommandHandler] = MappingProxyType({})
+    buttons: Mapping[str, ButtonKind] = MappingProxyType({})
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._clock = answers.clock
 
 
 def in_group(call: Call) -> bool:
@@ -98,7 +106,8 @@ def said_by(press: Press, text: str, now: datetime) -> Spoken:
 class Answers:
     """Answers of commands: the reply and the command's changes are committed together with the event's settling."""
 
-    def __init__(self, responder: Responder) -> None:
+    def __init__(self, responder: Responder, clock: Clock) -> None:
+        self.clock = clock
         self._responder = responder
 
     async def say(self, call: Call, text: str, reason: str, also: Callable[[Connection], object] | None = None) -> None:
@@ -118,6 +127,37 @@ class Answers:
         await self._responder.tell(
             f"event:{call.event_id}", origin.address, origin.platform_message_id or None, message
         )
+
+    async def ask(
+        self,
+        call: Call,
+        conversation: Conversation,
+        kind: str,
+        options: object,
+        text: str,
+        labels: Sequence[str],
+        reason: str,
+        *,
+        life: timedelta,
+    ) -> None:
+        """Ask the sender something, with a button for each answer. kind, options, life: see `question`."""
+        now, prompt_id = self.clock.now(), secrets.token_hex(8)
+        prompt = question(kind, prompt_id, conversation.key, options, now, life=life, who=call.person)
+        asked = OutboundMessage(text=text, buttons=(row_of(prompt_id, *labels),), final=True)
+        await self.show(call, asked, reason, also=lambda tx: prompts.create(tx, prompt))
+
+    async def choose(
+        self,
+        call: Call,
+        conversation: Conversation,
+        what: conversations.Choosable,
+        chosen: str | None,
+        text: str,
+        reason: str,
+    ) -> None:
+        """Record a setting of the conversation, None for the default, and say so."""
+        await self.say(call, text, reason, lambda tx: conversations.choose(tx, conversation.key, what, chosen))
+        conversation.forget_row()
 
     async def nothing(self, event_id: int, reason: str, also: Callable[[Connection], object] | None = None) -> None:
         """Settle without a reply: the result is visible by itself."""

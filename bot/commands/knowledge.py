@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.commands.group import by_place, in_group, log_act
+from bot.commands.group import CommandGroup, by_place, in_group, log_act
 from bot.control.actions import Action
 from bot.files.uploads import Refused
 from bot.knowledge.keeper import ARRIVING, FILE, MAIN, Addition, LimitReached
@@ -24,9 +24,9 @@ from harness.knowledge.config import LONGEST_NAME
 from harness.knowledge.port import Asker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from bot.commands.group import Answers, ButtonKind, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.conversations.services import ConversationPorts
     from bot.store.knowledge import DocumentRow
@@ -47,13 +47,12 @@ _COLLECTION = re.compile(rf"#([\w-]{{1,{LONGEST_NAME}}})(?![\w-])")
 _NUMBERS = re.compile(r"\d{1,5}(?:[\s,;、，]+\d{1,5})*")
 
 
-class KnowledgeCommands:
+class KnowledgeCommands(CommandGroup):
     def __init__(self, answers: Answers, ports: ConversationPorts) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._knowledge = ports.knowledge
         self._ports = ports
-        self.commands: Mapping[str, CommandHandler] = {"knowledge": self._do}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"knowledge": self._do}
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
         """Whether a use of the command is a question, which goes to the agent like any other message."""

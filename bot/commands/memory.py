@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.commands.group import ButtonKind, by_place, in_group, log_act
+from bot.commands.group import ButtonKind, CommandGroup, by_place, in_group, log_act
 from bot.control.actions import Action
-from bot.delivery.buttons import question, row_of
 from bot.store import memories, prompts
 from bot.texts import memory_page
 from bot.texts.markdown import plain
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from bot.agents.profiles import AgentChoices
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
     from bot.memory.keeper import MemoryKeeper
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
     from bot.texts.memory_page import Item
-    from channels.base import Clock
     from harness.memory.model import Memory
 
     Verb = Callable[["Conversation", "Call", "Which", str], Awaitable[None]]
@@ -55,7 +52,7 @@ class Which(NamedTuple):
     agent: str = ""
 
 
-class MemoryCommands:
+class MemoryCommands(CommandGroup):
     """The /memory command. agents: determines the conversation's agent, which may have its own memory. files: keeps
     those of an export until they are delivered."""
 
@@ -66,14 +63,12 @@ class MemoryCommands:
         store: RetryingStore,
         files: Presented,
         agents: AgentChoices,
-        clock: Clock,
     ) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._agents = agents
         self._book = book
         self._store = store
         self._files = files
-        self._clock = clock
         self._verbs: Mapping[str, Verb] = {
             "": self._show,
             "show": self._show,
@@ -85,8 +80,8 @@ class MemoryCommands:
             "on": self._switch,
             "off": self._switch,
         }
-        self.commands: Mapping[str, CommandHandler] = {"memory": self._memory}
-        self.buttons: Mapping[str, ButtonKind] = {FORGET: ButtonKind(self._pressed, self._open_to)}
+        self.commands = {"memory": self._memory}
+        self.buttons = {FORGET: ButtonKind(self._pressed, self._open_to)}
 
     async def _memory(self, conversation: Conversation, call: Call) -> None:
         word, _, rest = call.line.arguments.partition(" ")
@@ -204,14 +199,10 @@ class MemoryCommands:
     # Forgetting everything, after a confirmation.
 
     async def _ask(self, conversation: Conversation, call: Call, which: Which) -> None:
-        say, memory, now = call.texts.memory, await self._book.show(*which), self._clock.now()
-        prompt = question(
-            FORGET, secrets.token_hex(8), conversation.key, which._asdict(), now, life=LIFE, who=call.person
-        )
-        buttons = row_of(prompt.id, say["button_forget"], say["button_keep"])
+        say, memory = call.texts.memory, await self._book.show(*which)
         text = "\n\n".join([say[by_place("ask_all", call)].format(count=len(memory.facts)), *_note(call, which)])
-        asked = OutboundMessage(text=text, buttons=(buttons,), final=True)
-        await self._answers.show(call, asked, "/memory forget all", also=lambda tx: prompts.create(tx, prompt))
+        labels, reason = (say["button_forget"], say["button_keep"]), "/memory forget all"
+        await self._answers.ask(call, conversation, FORGET, which._asdict(), text, labels, reason, life=LIFE)
 
     async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         return prompt.who == press.person and press.may_control

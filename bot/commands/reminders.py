@@ -6,7 +6,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, CommandGroup, log_act
 from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import prompts
@@ -17,11 +17,11 @@ from harness.scheduling.when import local
 from harness.text.plain import short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy import Connection
 
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.schedule.service import ScheduleService
     from bot.store.rows import PromptRow
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
     from bot.usage.days import Days
-    from channels.base import Clock
 
 REMINDERS = "reminders"
 SHOWN = 8
@@ -37,16 +36,15 @@ SHOWN = 8
 LONGEST_TEXT, LONGEST_LABEL = 100, 40
 
 
-class ReminderCommands:
+class ReminderCommands(CommandGroup):
     """The /reminders command. gateway: the days of conversations without a chosen zone."""
 
-    def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock, gateway: Days) -> None:
+    def __init__(self, answers: Answers, schedules: ScheduleService, gateway: Days) -> None:
         self._gateway = gateway
-        self._answers = answers
+        super().__init__(answers)
         self._schedules = schedules
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {"reminders": self._reminders}
-        self.buttons: Mapping[str, ButtonKind] = {REMINDERS: ButtonKind(self._pressed, self._is_open)}
+        self.commands = {"reminders": self._reminders}
+        self.buttons = {REMINDERS: ButtonKind(self._pressed, self._is_open)}
 
     async def _reminders(self, conversation: Conversation, call: Call) -> None:
         whose = None if call.is_admin else call.person

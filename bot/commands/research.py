@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act, said_by
+from bot.commands.group import ButtonKind, CommandGroup, log_act, said_by
 from bot.control.actions import Action
 from bot.delivery.buttons import DEEPER, OFFER, offered
 from bot.runs.research import DEFAULT, BadOption, asked, chosen_style, said_of_offer, told_of
@@ -23,7 +23,7 @@ from harness.research.config import Style
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.delivery.buttons import Offered
     from bot.delivery.presented import Presented
@@ -40,7 +40,7 @@ SHOWN = 30
 TYPES = {"report.md": "text/markdown", "record.json": "application/json"}
 
 
-class ResearchCommands:
+class ResearchCommands(CommandGroup):
     """The /research command. problem: why research is unavailable, a key of Texts.research; "" if it is available.
     usual: the configured style. days: of chats without a chosen time zone. files: keeps exports until delivery."""
 
@@ -55,15 +55,15 @@ class ResearchCommands:
         days: Days,
         files: Presented,
     ) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._runs = runs
         self._problem = problem
         self._usual = usual
         self._store = store
         self._days = days
         self._files = files
-        self.commands: Mapping[str, CommandHandler] = {"research": self._research}
-        self.buttons: Mapping[str, ButtonKind] = {OFFER: ButtonKind(self._pressed, self._is_open)}
+        self.commands = {"research": self._research}
+        self.buttons = {OFFER: ButtonKind(self._pressed, self._is_open)}
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
         """Whether a use of the command goes to the agent like any other message."""
@@ -148,11 +148,7 @@ class ResearchCommands:
         except BadOption as error:
             return await self._bad(call, error)
         text = words["style_changed"].format(style=chosen or self._usual())
-        key = conversation.key
-        await self._answers.say(
-            call, text, "/research style", also=lambda tx: conversations.choose(tx, key, "research_style", chosen)
-        )
-        conversation.forget_row()
+        await self._answers.choose(call, conversation, "research_style", chosen, text, "/research style")
         log_act(Action.RESEARCH_STYLE, call, conversation, what=chosen or DEFAULT)
 
     # Offers below a report.

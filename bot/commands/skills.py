@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from bot.commands.group import log_act
+from bot.commands.group import CommandGroup, log_act
 from bot.control.actions import Action, log_action
 from bot.store import conversations
 from bot.texts.markdown import inline, plain
@@ -13,9 +13,9 @@ from harness.skills.document import LONGEST_DESCRIPTION, SkillError
 from harness.skills.files import BROKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from bot.commands.group import Answers, ButtonKind, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.skills.service import SkillService
     from bot.store.rows import ConversationRow
@@ -31,15 +31,14 @@ ON, OFF = "on", "off"
 DIGEST_SHOWN = 12
 
 
-class SkillCommands:
+class SkillCommands(CommandGroup):
     """The /skills command. agent_of: the agent that answers in a conversation."""
 
     def __init__(self, answers: Answers, skills: SkillService, agent_of: Callable[[ConversationRow], str]) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._service = skills
         self._agent_of = agent_of
-        self.commands: Mapping[str, CommandHandler] = {"skills": self._skills}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"skills": self._skills}
 
     async def _skills(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)

@@ -68,8 +68,8 @@ def make_commands(
     pictures: keeps the pictures of /usage and the files of /memory export and /research export. abilities: keys of
     Texts.abilities.
     """
-    store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
-    deleting = DeletingCommands(answers, forgetting, clock)
+    store, agents, answers = ports.store, ports.agents, Answers(ports.responder, ports.store.clock)
+    deleting = DeletingCommands(answers, forgetting)
     research = ResearchCommands(
         answers, ports.runs, ports.research, ports.report_style, store=store, days=spending.days, files=pictures
     )
@@ -80,22 +80,22 @@ def make_commands(
         [
             research,
             collections,
-            TalkCommands(answers, store, status, agents, clock, abilities),
-            WaitingCommands(answers, clock),
+            TalkCommands(answers, store, status, agents, abilities),
+            WaitingCommands(answers),
             UndoCommands(answers, store, ports.runs, spending.budgets, agents),
             deleting,
-            ThreadCommands(answers, store, spending.days, clock, deleting.ask_thread),
+            ThreadCommands(answers, store, spending.days, deleting.ask_thread),
             UsageCommands(answers, spending.page, pictures),
-            QuestionCommands(answers, clock),
-            ApprovalCommands(answers, clock),
-            model_commands(answers, agents, clock),
-            agent_commands(answers, agents, clock),
+            QuestionCommands(answers),
+            ApprovalCommands(answers),
+            model_commands(answers, agents),
+            agent_commands(answers, agents),
             SkillCommands(answers, ports.skills, agents.agent_of),
-            MemoryCommands(answers, memory, store, pictures, agents, clock),
-            TimezoneCommands(answers, clock, spending.days),
+            MemoryCommands(answers, memory, store, pictures, agents),
+            TimezoneCommands(answers, spending.days),
             SwitchCommands(answers, ports.speaking),
-            ReminderCommands(answers, schedules, clock, spending.days),
-            AccessCommands(answers, editor, clock),
+            ReminderCommands(answers, schedules, spending.days),
+            AccessCommands(answers, editor),
             SignInCommands(answers, signins),
             WhyCommands(answers, why),
         ],

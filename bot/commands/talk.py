@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.access.admins import admin_commands
-from bot.commands.group import log_act
+from bot.commands.group import CommandGroup, log_act
 from bot.control.actions import Action
 from bot.store import conversations, inbox, runs
 from bot.store.identity import chat_id
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.agents.profiles import AgentChoices
-    from bot.commands.group import Answers, ButtonKind, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
     from bot.operations.status import StatusPage
@@ -39,21 +39,19 @@ if TYPE_CHECKING:
     from bot.texts.command_line import Call
     from bot.usage.budgets import Budgets
     from bot.usage.report import UsageFacts, UsagePage
-    from channels.base import Clock
     from channels.message import Message
 
 
-class UndoCommands:
+class UndoCommands(CommandGroup):
     def __init__(
         self, answers: Answers, store: RetryingStore, manager: RunManager, budgets: Budgets, agents: AgentChoices
     ) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._store = store
         self._runs = manager
         self._budgets = budgets
         self._agents = agents
-        self.commands: Mapping[str, CommandHandler] = {"undo": self._undo, "compact": self._compact}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"undo": self._undo, "compact": self._compact}
 
     async def _undo(self, conversation: Conversation, call: Call) -> None:
         """Undo in the agent first, then in the store; a crash in between repeats the event, and so the undo."""
@@ -107,7 +105,7 @@ def _first_words(run: RunRow) -> str:
     return inline(said.text.strip() or ", ".join(file.name for file in said.files)) or "…"
 
 
-class TalkCommands:
+class TalkCommands(CommandGroup):
     """The basic commands. agents: the agent of each conversation. abilities: what the bot can do, as keys of
     Texts.abilities."""
 
@@ -117,16 +115,14 @@ class TalkCommands:
         store: RetryingStore,
         status: StatusPage,
         agents: AgentChoices,
-        clock: Clock,
         abilities: Callable[[], Sequence[str]],
     ) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._store = store
         self._status = status
         self._abilities = abilities
         self._agents = agents
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {
+        self.commands = {
             "new": self._new,
             "stop": self._stop,
             "status": self._show_status,
@@ -134,7 +130,6 @@ class TalkCommands:
             "help": self._help,
             "start": self._start,
         }
-        self.buttons: Mapping[str, ButtonKind] = {}
 
     async def _new(self, conversation: Conversation, call: Call) -> None:
         if not call.may_control:
@@ -214,15 +209,14 @@ def _menu(menu: Mapping[str, str], texts: Texts) -> str:
     return "\n".join(texts.help_line.format(command=name, description=text) for name, text in menu.items())
 
 
-class UsageCommands:
+class UsageCommands(CommandGroup):
     """The /usage command. pictures: keeps them until they are delivered."""
 
     def __init__(self, answers: Answers, page: UsagePage, pictures: Presented) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._page = page
         self._pictures = pictures
-        self.commands: Mapping[str, CommandHandler] = {"usage": self._usage}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"usage": self._usage}
 
     async def _usage(self, conversation: Conversation, call: Call) -> None:
         facts = await self._page.facts(await self._asking(conversation, call))
@@ -260,14 +254,13 @@ def _picture(facts: UsageFacts) -> bytes:
     return bars_picture(bars)
 
 
-class WhyCommands:
+class WhyCommands(CommandGroup):
     """/why: the decisions on a message, for administrators."""
 
     def __init__(self, answers: Answers, page: WhyPage) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._page = page
-        self.commands: Mapping[str, CommandHandler] = {"why": self._why}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.commands = {"why": self._why}
 
     async def _why(self, conversation: Conversation, call: Call) -> None:
         """Explain the named message, else the one replied to, else the previous answer, else the message that the

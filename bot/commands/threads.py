@@ -6,7 +6,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act, option_of
+from bot.commands.group import ButtonKind, CommandGroup, log_act, option_of
 from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
@@ -14,25 +14,24 @@ from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from sqlalchemy import Connection
 
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow, PromptRow, ThreadRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
     from bot.usage.days import Days
-    from channels.base import Clock
 
 THREAD = "thread"
 SHOWN = 8
 DELETE = "delete"
 
 
-class ThreadCommands:
+class ThreadCommands(CommandGroup):
     """The /threads command. days: of chats without a chosen time zone. ask_to_delete: asks to confirm a deletion."""
 
     def __init__(
@@ -40,16 +39,14 @@ class ThreadCommands:
         answers: Answers,
         store: RetryingStore,
         days: Days,
-        clock: Clock,
         ask_to_delete: Callable[[Conversation, Call, str, str], Awaitable[None]],
     ) -> None:
-        self._answers = answers
+        super().__init__(answers)
         self._ask_to_delete = ask_to_delete
         self._store = store
         self._days = days
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {"threads": self._threads}
-        self.buttons: Mapping[str, ButtonKind] = {THREAD: ButtonKind(self._pressed, self._open_to)}
+        self.commands = {"threads": self._threads}
+        self.buttons = {THREAD: ButtonKind(self._pressed, self._open_to)}
 
     async def _threads(self, conversation: Conversation, call: Call) -> None:
         row, wanted = await conversation.row(call.message), call.line.arguments

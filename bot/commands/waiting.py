@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, CommandGroup, log_act
 from bot.control.actions import Action
 from bot.delivery.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.store import prompts
@@ -16,15 +16,13 @@ from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
-    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.group import Answers
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow, RunRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
-    from channels.base import Clock
     from channels.message import Address
 
 QUEUE = "queue"
@@ -32,12 +30,11 @@ SHOWN = 8
 """Maximum number of waiting messages that /queue lists, each with its row of buttons."""
 
 
-class WaitingCommands:
-    def __init__(self, answers: Answers, clock: Clock) -> None:
-        self._answers = answers
-        self._clock = clock
-        self.commands: Mapping[str, CommandHandler] = {"queue": self._queue, "retry": self._retry}
-        self.buttons: Mapping[str, ButtonKind] = {
+class WaitingCommands(CommandGroup):
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(answers)
+        self.commands = {"queue": self._queue, "retry": self._retry}
+        self.buttons = {
             WAITING: ButtonKind(self._pressed, self._waits),
             QUEUE: ButtonKind(self._pressed_in_list, self._waits),
             RETRY: ButtonKind(self._pressed_retry, self._failed_last),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+Choosable = Literal["model", "agent", "timezone", "progress", "research_style", "voice"]
+"""A setting of a conversation."""
+
 # Built once: building a statement costs more than running it.
 ONE = (
     select(conversations, threads.c.title)
@@ -160,12 +163,7 @@ def _was_used(tx: Connection, thread_id: str) -> bool:
     return tx.scalar(select(usage.c.id).where(usage.c.thread_id == thread_id).limit(1)) is not None
 
 
-def choose(
-    tx: Connection,
-    key: str,
-    what: Literal["model", "agent", "timezone", "progress", "research_style", "voice"],
-    chosen: str | None,
-) -> None:
+def choose(tx: Connection, key: str, what: Choosable, chosen: str | None) -> None:
     """Record a setting of the conversation, None for the default."""
     tx.execute(update(conversations).where(conversations.c.key == key).values({what: chosen}))
 
