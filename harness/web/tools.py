@@ -210,12 +210,8 @@ def _shown(results: Iterable[Found]) -> str:
 
 
 def _dated(result: Found) -> str:
-    date = short_line(result.date, LONGEST_DATE)
-    return (
-        f"({date}) {short_line(result.snippet, LONGEST_SNIPPET)}"
-        if date
-        else short_line(result.snippet, LONGEST_SNIPPET)
-    )
+    date, snippet = short_line(result.date, LONGEST_DATE), short_line(result.snippet, LONGEST_SNIPPET)
+    return f"({date}) {snippet}" if date else snippet
 
 
 def found(
