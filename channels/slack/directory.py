@@ -128,6 +128,8 @@ class Directory:
                     read = RawContent.model_validate(root)
                     if self._me not in mentioned(read):  # otherwise the conversation began with it
                         self._roots[thread] = read
+                    if read.user and read.user not in {self._me, *self._people}:
+                        await self._person(read.user)  # by whose name /forget finds the quote
         if answer is not None:
             self._entered[thread] = None
 

@@ -106,10 +106,10 @@ async def test_names_that_may_not_be_asked_for_are_told_once_and_known_an_hour_a
 async def test_what_a_thread_is_about_comes_with_the_first_message_to_the_bot_in_it(bench: Bench) -> None:
     await bench.slack.configure(events=["message.channels"])  # a mention is one event
     async with bench.running():
-        root = await bench.slack.channel_says("We sell.", user=BOB)
+        root = await bench.slack.channel_says("We sell.", user=BOB, silent=True)
         about = Quote(message_id=root.ts, text="We sell.", author="Bob", from_bot=False)
         said = {"really?": None, "@antler is that wise?": about, "@antler and now?": None}
-        for number, (text, quote) in enumerate(said.items(), 1):
+        for number, (text, quote) in enumerate(said.items()):
             await bench.slack.channel_says(text, thread=root.ts)
             assert (await bench.gateway.message(number)).reply_to == quote
         assert len(await bench.slack.records("conversations.replies")) == 1
