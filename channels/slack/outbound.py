@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from channels.adapter import Keyboard, keyboard
 from channels.base import Part
 from channels.capabilities import TextUnit
+from channels.text.blocks import texts as texts_of
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
 from channels.text.parse import parse
@@ -141,7 +142,7 @@ def content(part: SlackPart) -> Params:
     """Parameters for the content. blocks are always given: chat.update leaves missing parameters unchanged."""
     if part.plain:
         return plain_content(part)
-    return {"text": _fallback(part), "blocks": _blocks(part)}
+    return {"text": _fallback(part, "\n".join(texts_of(parse(part.markdown)))), "blocks": _blocks(part)}
 
 
 def fits_plain(part: SlackPart) -> bool:
@@ -151,7 +152,7 @@ def fits_plain(part: SlackPart) -> bool:
 
 def plain_content(part: SlackPart) -> Params:
     """Parameters for the content if Slack refuses the blocks: text, with a section only if buttons need one."""
-    text = _fallback(part)
+    text = _fallback(part, part.markdown)
     if not part.keyboard:
         return {"text": text, "blocks": []}
     section = {"type": "section", "text": {"type": "mrkdwn", "text": text}}
@@ -212,10 +213,10 @@ def _button(action_id: str, label: str, data: str) -> Params:
     return {"type": "button", "action_id": action_id, "text": text, "value": data}
 
 
-def _fallback(part: SlackPart) -> str:
+def _fallback(part: SlackPart, words: str) -> str:
     """Text for notifications, searches and clients without blocks; cut last, because escaping makes it longer."""
     labels = " ".join(f"[{label}]" for row in part.keyboard for label, _ in row)
-    text = escaped(part.markdown or part.status or labels or "…")
+    text = escaped(words or part.status or labels or "…")
     if len(text) <= FALLBACK_CHARACTERS:
         return text
     text = text[: FALLBACK_CHARACTERS - 1]

@@ -82,6 +82,11 @@ def test_a_message_of_buttons_only_has_a_fallback() -> None:
     assert outbound.content(part)["text"] == "[Yes]"
 
 
+def test_a_notification_shows_words_and_no_marks() -> None:
+    (part,) = layout(OutboundMessage(text="# **Sell** `all`\n\n- [now](https://x.org), 2\\*3", final=True))
+    assert outbound.content(part)["text"] == "Sell all\nnow, 2*3"
+
+
 @pytest.mark.parametrize("text", ["x" * 5000, "&" * 3000, "a&b" * 1500])
 def test_the_fallback_is_never_too_long_nor_cut_in_an_entity(text: str) -> None:
     shown = outbound.content(SlackPart(0, markdown=text))["text"]

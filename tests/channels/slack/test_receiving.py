@@ -122,7 +122,7 @@ async def test_a_thread_below_an_answer_in_a_direct_message_is_about_that_answer
             answer = await bench.channel.send(bench.dm, part, f"key {number}")
             await bench.slack.user_says(text, thread=answer)
             quote = (await bench.gateway.message(number)).reply_to
-            about = Quote(message_id=answer, text="**Sell.**", author="", from_bot=True)
+            about = Quote(message_id=answer, text="Sell.", author="", from_bot=True)
             assert quote == (None if text == "/help" else about), "a command is about the conversation"
 
 
