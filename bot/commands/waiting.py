@@ -153,12 +153,12 @@ class WaitingCommands(CommandGroup):
 
     async def _pressed_retry(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         _, run_id = chosen(prompt, press.option)
-        refusal = await self._again(conversation, press, only=run_id)
-        if refusal is not None:
-            await self._answers.nothing(press.event_id, "button refused")
-            return refusal
-        await self._answers.without_buttons(press, "button retry")
-        return press.texts.pressed["retry"]
+        texts, refusal = press.texts, await self._again(conversation, press, only=run_id)
+        if refusal in (None, texts.retry_not_newest, texts.retry_lost):  # there is nothing left for it to do
+            await self._answers.without_buttons(press, "button retry")
+            return refusal or texts.pressed["retry"]
+        await self._answers.nothing(press.event_id, "button refused")
+        return refusal
 
     async def _again(self, conversation: Conversation, by: Call | Press, only: str | None = None) -> str | None:
         """Answer the last exchange again, which settles the event, and return None; or the reason why not.

@@ -252,6 +252,20 @@ async def test_a_failed_answer_has_a_button_that_tries_again(tmp_path: Path) -> 
         assert c.harness.asked == ["q", "q"]
 
 
+async def test_a_button_that_is_too_late_to_try_again_goes_when_it_is_pressed(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.tells("q", lambda tell: tell.failed(FailureKind.UNAVAILABLE))
+        await c.say("q")
+        await c.answered()
+        await c.say("something else")
+        await c.answered()
+        failed = bubble(c, 0)
+        assert await press(c, failed, EN.button_retry) == EN.retry_not_newest
+        await c.answered()
+        assert failed.part.buttons == ()
+        assert c.harness.asked == ["q", "something else"]
+
+
 @pytest.mark.parametrize("ending", ["stop", "success"])
 async def test_other_answers_have_no_such_button(tmp_path: Path, ending: str) -> None:
     async with core(tmp_path) as c:
