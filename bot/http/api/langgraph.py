@@ -28,7 +28,7 @@ from bot.http.api.models import (
 from bot.http.api.runs import file_json, message_of_program
 from bot.http.api.states import states_router
 from bot.http.api.stream import RunReader
-from bot.http.api.threads import values_of
+from bot.http.api.threads import lengthened, values_of
 from bot.http.auth import HOLDS_SECONDS, Caller, SignedIn, requires, signed_out
 from bot.http.chats import file_of_answer
 from bot.http.errors import HttpProblem, not_found
@@ -328,10 +328,15 @@ async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict
         every = [each for each in every if (await the.threads.status(each))[0] == body.status]
     shows_values = body.select is None or "values" in body.select
     page = every[body.offset : body.offset + body.limit]
-    found = [await the.thread_json(each, values=shows_values) for each in page]
+    found: list[dict[str, Any]] = []
+    size = 0
+    for each in page:
+        told = await the.thread_json(each, values=shows_values)
+        size = lengthened(size, told["values"]["messages"] if told["values"] else ())
+        found.append(told)
     if body.select is None:
         return found
-    return [{name: each[name] for name in body.select if name in each} for each in found]
+    return [{name: told[name] for name in body.select if name in told} for told in found]
 
 
 def _runs(router: APIRouter, the: Protocol) -> None:

@@ -75,7 +75,7 @@ def states_router(the: Protocol) -> APIRouter:
     @router.post("/history", dependencies=[READ], response_model=list[StateTold])
     async def history(caller: SignedIn, thread_id: str, body: HistoryRequest) -> Response:
         thread = await threads.find(caller, thread_id)
-        views = await threads.views(thread, before=body.older_than, limit=body.limit)
+        views = await threads.history(thread, body.older_than, body.limit)
         return the.told([_selected(state_json(thread.name, view), body.select) for view in views])
 
     return router

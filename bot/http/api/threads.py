@@ -24,7 +24,7 @@ from harness.errors import ThreadTooLarge, UnfitChange
 from harness.events import RUN_EVENT, Question
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -43,6 +43,8 @@ WRITES_PER_MINUTE, WRITES_AT_ONCE = 120.0, 60
 COPIES_PER_MINUTE, COPIES_AT_ONCE = 10.0, 10
 """Copies of one person's threads: each reads and writes a whole history."""
 
+MOST_TOLD, PORTION = 32_000_000, 10
+"""Characters of messages in one answer, and states read before they are counted."""
 LOOK_SECONDS = 0.5
 """Seconds between two reads of the store while a message is decided on, since a rejection is not announced."""
 NO_CHECKPOINT = "there is no such checkpoint, or no longer"
@@ -131,6 +133,19 @@ class Threads:
         """See Harness.views."""
         thread_id = (await self.record(thread)).thread_id
         return await (await self._parts.harness()).views(thread_id, at=at, before=before, limit=limit)
+
+    async def history(self, thread: ProgramThread, before: str | None, limit: int) -> list[ThreadView]:
+        """The newest states before a checkpoint. Raises HttpProblem where they are too long for one answer."""
+        found: list[ThreadView] = []
+        size = 0
+        while len(found) < limit:
+            older = await self.views(thread, before=before, limit=min(PORTION, limit - len(found)))
+            if not older:
+                break
+            found, before = [*found, *older], older[-1].checkpoint_id
+            for each in older:
+                size = lengthened(size, each.messages)
+        return found
 
     async def values(self, thread: ProgramThread) -> dict[str, Any]:
         """The current state of a thread."""
@@ -274,6 +289,15 @@ class Threads:
                     await self.delete(thread, BY_AGE)
 
         await every(TIDY_SECONDS, self._parts.clock, "deleting temporary threads", delete)
+
+
+def lengthened(size: int, messages: Iterable[Mapping[str, Any]]) -> int:
+    """The characters of an answer's messages, with these added. Raises HttpProblem where they are too many."""
+    size += sum(len(each["content"]) for each in messages)
+    if size > MOST_TOLD:
+        text = f"the messages of this answer have more than {MOST_TOLD} characters: request less with `limit`"
+        raise HttpProblem(413, "too_long", text)
+    return size
 
 
 def _check(gate: FloodGate, person: str) -> None:

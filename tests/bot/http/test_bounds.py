@@ -18,6 +18,7 @@ from bot.http.parts import routers
 from bot.http.server import HttpServer
 from bot.process.http import HttpService, http_parts
 from bot.store.identity import chat_of
+from harness.context import ThreadView
 from harness.errors import ThreadTooLarge
 from harness.guardrails.approvals import ADMINS
 from tests.bot.core import BOB
@@ -260,6 +261,29 @@ async def test_changes_and_copies_of_threads_have_bounds(tmp_path: Path, monkeyp
         assert (await other.post(f"{others}/copy")).status_code == 200, "each person has their own"
         await world.clock.advance(10)
         assert (await program.post(f"{thread}/state", json=body)).status_code == 200
+
+
+async def test_an_answer_holds_only_so_much_of_long_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MOST_TOLD", 2_500)
+    state = [{"type": "human", "id": "m", "content": "x" * 1_000}]
+
+    async def views(thread_id: str, *, before: str | None = None, limit: int = 1, **_: object) -> list[ThreadView]:
+        begins = 0 if before is None else int(before)
+        common: Any = {"parent_id": None, "created_at": "", "run_id": "", "step": 0, "open": False, "messages": state}
+        places = range(begins + 1, min(begins + limit, 30) + 1)
+        return [ThreadView(checkpoint_id=str(place), todos=(), **common) for place in places]
+
+    async with served(tmp_path) as world:
+        monkeypatch.setattr(world.harness, "views", views)
+        program = await world.program(PERSON)
+        made = [(await program.post(f"{GRAPH}/threads", json={})).json()["thread_id"] for _ in range(3)]
+        for path in (f"threads/{made[0]}/history", "threads/search"):
+            for limit, status in ((2, 200), (3, 413)):
+                answer = await program.post(f"{GRAPH}/{path}", json={"limit": limit})
+                assert answer.status_code == status, path
+        state[0]["content"] = ""
+        answer = await program.post(f"{GRAPH}/threads/{made[0]}/history", json={"limit": 25, "before": "1"})
+        assert [each["checkpoint"]["checkpoint_id"] for each in answer.json()] == [str(n) for n in range(2, 27)]
 
 
 async def test_a_reload_before_and_after_the_opening_gives_the_listener_its_new_settings(
