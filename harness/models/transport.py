@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,10 @@ PACE = 0.05
 """Seconds between two reads of an event stream: data arriving in between is handled together, unnoticeably."""
 KEPT_SECONDS = 30.0
 """Lifetime of an idle connection."""
+PIECE = 64 * 1024
+MOST_ANSWER, MOST_ERROR = 64 * 1024 * 1024, 64 * 1024
+"""Bytes of an unpacked answer, and of an error, of which the rest is left out: no model says that much, but a broken or
+hostile server never ends."""
 
 
 def http_client(
@@ -57,6 +62,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["Accept-Encoding"] = "gzip"
         limits = request.extensions.get("timeout", {})
         timeout = aiohttp.ClientTimeout(
             connect=limits.get("pool"), sock_connect=limits.get("connect"), sock_read=limits.get("read")
@@ -71,7 +77,9 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 allow_redirects=False,
             )
             response = await _apart(asking)
-        return httpx2.Response(response.status, headers=response.raw_headers, stream=_Body(response), request=request)
+        packed = response.headers.get("content-encoding", "").lower() == "gzip"
+        headers = [each for each in response.raw_headers if not packed or each[0].lower() != b"content-encoding"]
+        return httpx2.Response(response.status, headers=headers, stream=_Body(response, packed), request=request)
 
     async def aclose(self) -> None:
         session, self._session = self._session, None
@@ -105,16 +113,38 @@ async def _apart(asking: Coroutine[Any, Any, aiohttp.ClientResponse]) -> aiohttp
 
 
 class _Body(httpx2.AsyncByteStream):
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    """A bounded body. packed: with gzip, which is unpacked here in small pieces."""
+
+    def __init__(self, response: aiohttp.ClientResponse, packed: bool) -> None:
         self._response = response
+        self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16) if packed else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         content, paced = self._response.content, self._response.content_type == "text/event-stream"
+        left = MOST_ANSWER if self._response.ok else MOST_ERROR
         with _translated():
             async for data in content.iter_any():
-                yield data
+                for piece in self._pieces(data):
+                    left -= len(piece)
+                    if left < 0 and not self._response.ok:
+                        return
+                    if left < 0:
+                        raise httpx2.ReadError(f"an answer of more than {MOST_ANSWER} bytes")
+                    yield piece
+                    await asyncio.sleep(0)  # a packed answer may have a thousand pieces for each one received
                 if paced:
                     await _until_more(content)
+
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        if self._unpacker is None:
+            yield data
+            return
+        try:
+            while data:
+                yield self._unpacker.decompress(data, PIECE)
+                data = self._unpacker.unconsumed_tail
+        except zlib.error:
+            raise httpx2.DecodingError("the answer cannot be unpacked") from None
 
     async def aclose(self) -> None:
         self._response.release() if self._response.content.at_eof() else self._response.close()

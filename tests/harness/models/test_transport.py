@@ -6,7 +6,8 @@ import asyncio
 import gc
 import ssl
 import weakref
-from contextlib import asynccontextmanager
+import zlib
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import httpx2
 import pytest
 from aiohttp import web
 
+from harness.models import transport
 from harness.models.transport import AiohttpTransport
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ async def served(handler: Handler) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def client(timeout: float = 10.0, proxy: str | None = None) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = AiohttpTransport(ssl.create_default_context(), proxy, connections=4)
-    async with httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as opened:
+    through = AiohttpTransport(ssl.create_default_context(), proxy, connections=4)
+    async with httpx2.AsyncClient(transport=through, timeout=timeout, trust_env=False) as opened:
         yield opened
 
 
@@ -65,8 +67,40 @@ async def test_a_packed_answer_is_unpacked() -> None:
 
     async with served(answer) as url, client() as http:
         response = await http.get(url)
-    assert response.headers["content-encoding"] == "gzip"
     assert response.text == "word " * 1000
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_answer_that_is_too_large_takes_little_memory(
+    status: int, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MOST_ANSWER", 1_000_000)
+    packer = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=status, headers={"Content-Encoding": "gzip"} if packed else {})
+        await response.prepare(request)
+        zeros = bytes(10_000_000)
+        await response.write(packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH) if packed else zeros)
+        return response
+
+    read = 0
+    async with served(answer) as url, client() as http, http.stream("GET", url) as response:
+        with pytest.raises(httpx2.ReadError) if status == 200 else nullcontext():
+            async for data in response.aiter_bytes():
+                assert len(data) <= 10_000_000 // 4
+                read += len(data)
+    assert read <= 1_000_000
+
+
+async def test_an_answer_that_is_not_packed_as_it_says_is_an_error() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b"plain", headers={"Content-Encoding": "gzip"})
+
+    async with served(answer) as url, client() as http:
+        with pytest.raises(httpx2.DecodingError):
+            await http.get(url)
 
 
 async def test_an_event_stream_comes_whole_and_in_order() -> None:
