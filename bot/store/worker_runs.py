@@ -126,7 +126,6 @@ DEFER = text(
     "::procrastinate_job_to_defer_v1[]))[1]"
 )
 CANCEL = text("SELECT procrastinate_cancel_job_v1(:job, true, true)")
-JOB_THERE = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status IN ('todo', 'doing')")
 JOB_LEFT = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status = 'doing'")
 END_JOB = text("DELETE FROM procrastinate_jobs WHERE id = :job")
 END_JOBS = text("DELETE FROM procrastinate_jobs WHERE queue_name = ANY(:queues)")
@@ -192,7 +191,7 @@ def check_worker(tx: Connection, worker: int | None) -> None:
 
 
 def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: int) -> Order:
-    """Order the work on a run. Discards an earlier order of it and the events reported for that (see `standing`)."""
+    """Order the work on a run. Discards an earlier order of it and the events reported for that."""
     if load(tx, run_id) is not None:
         discard(tx, (run_id,))
     return _open(tx, run_id, thread_id, attempt, since, {"queue": QUEUE, "task": TASK, "lock": thread_id})
@@ -231,15 +230,6 @@ def load(tx: Connection, run_id: str) -> Order | None:
     """The newest order of a run."""
     row = tx.execute(select(worker_runs).where(worker_runs.c.run_id == run_id)).first()
     return None if row is None else _order(row)
-
-
-def standing(tx: Connection, run_id: str) -> Order | None:
-    """The newest order of a run, if it has ended or still has a job: after a restore from a backup, the jobs are
-    missing."""
-    known = load(tx, run_id)
-    if known is None or (known.state is OrderState.OPEN and not _has_job(tx, known)):
-        return None
-    return known
 
 
 def told(tx: Connection, run_id: str, after: int) -> tuple[Order | None, list[Part]]:
@@ -445,10 +435,6 @@ def recover(tx: Connection) -> int:
         tx.execute(PUT_BACK, {"job": row.id})
         tx.execute(NEW_JOB, {"job": row.id})
     return len(left)
-
-
-def _has_job(tx: Connection, known: Order) -> bool:
-    return tx.execute(JOB_THERE, {"job": known.job}).first() is not None
 
 
 def _part(tx: Connection, run_id: str, part: int) -> str | None:

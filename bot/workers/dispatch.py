@@ -282,7 +282,7 @@ def _grown(before: RunEvent, now: RunEvent) -> tuple[RunEvent, ...] | None:
 def _standing(tx: Connection, *, run_id: str) -> Order | None:
     """The order to follow, if any. A done order is followed again if its last event was not recorded before the gateway
     died."""
-    known = worker_runs.standing(tx, run_id)
+    known = worker_runs.load(tx, run_id)
     if known is not None and known.state is OrderState.DONE:
         rows = run_events.read(tx, run_id, known.since - 1)
         return None if any(kind in LAST_TYPES for _, kind, _ in rows) else known

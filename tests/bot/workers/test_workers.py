@@ -581,17 +581,13 @@ async def test_a_job_whose_answer_was_lost_is_no_death(gateway: Gateway) -> None
     assert (order.worker, order.deaths) == (second, 0)
 
 
-async def test_an_order_whose_job_was_lost_is_given_anew(gateway: Gateway) -> None:
-    """A database that was brought back from a backup has none of procrastinate's rows."""
+async def test_what_is_ordered_twice_is_one_order(gateway: Gateway) -> None:
     row = await gateway.opened()
     order = partial(Staff.order, row=row, seq=1)
     await gateway.store.write(order)
     first = await gateway.order(row)
     await gateway.store.write(order)
     assert await gateway.order(row) == first
-    await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_jobs")))
-    await gateway.store.write(order)
-    assert (await gateway.order(row)).job != first.job
 
 
 def lost(tx: Connection, row: RunRow, worker: int | None) -> None:
