@@ -150,6 +150,11 @@ def split_thinking(text: str) -> tuple[str, str]:
     return head.strip(), tail.lstrip()
 
 
+def without_thinking(text: str) -> str:
+    """The text after a leading <think> block; "" if it does not end."""
+    return split_thinking(text)[1] if text.lstrip().startswith(THINK_OPEN) else text
+
+
 def answer_text(message: AIMessage) -> str:
     """The text of an assistant message, without reasoning and without echoes of our blocks."""
     text = clean_text(str(message.text))

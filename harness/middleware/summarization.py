@@ -19,7 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from harness.errors import ModelFailure
 from harness.events import FailureKind, Notice
 from harness.failures import classify
-from harness.graph.messages import MARK, SUMMARY, is_users, usage_event
+from harness.graph.messages import MARK, SUMMARY, is_users, usage_event, without_thinking
 from harness.graph.signals import Told, tell
 from harness.memory.taint import FOREIGN_SINCE, foreign_since
 from harness.memory.telling import memory_of, with_memory, without_memory
@@ -185,14 +185,14 @@ class Summarization(SummarizationMiddleware[Any, Any]):
             log.warning("history not summarized: %s", self._health.described(failure))
             raise failure from error
         self._health.succeeded(self._name)
-        if str(answer.text).strip():
-            return answer
+        if text := without_thinking(str(answer.text)).strip():
+            return answer.model_copy(update={"content": text})
         raise ModelFailure(FailureKind.EMPTY, model=self._name, detail="no summary")
 
 
 def _compacted(messages: list[AnyMessage], cut: Cut, answer: AIMessage | None) -> Compacted:
     """The shortened history. answer: the summary of the cut part; None without one."""
-    text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
+    text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.content}"
     marks = {MARK: SUMMARY, FOREIGN_SINCE: foreign_since(messages)}
     head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs=marks)
     if memory := memory_of(cut.old):  # verbatim, and removable again

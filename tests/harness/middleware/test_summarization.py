@@ -107,7 +107,7 @@ async def test_a_summary_is_told_and_paid_for_but_its_text_is_not_shown(bench: B
     async with bench.open() as harness:
         for number in range(2):
             await collect(harness, context(f"r{number}"), said(f"question {number}"))
-        script.steps = ["THE SUMMARY", "the answer"]
+        script.steps = ["<think>Hm.</think>\n\nTHE SUMMARY", "the answer"]
         events = await collect(harness, context("r2"), said("question 2"))
     told = [getattr(e, "kind", e.type) for e in events if e.type != "text_delta"]
     assert told == ["summarizing", "usage", "summarized", "usage", "finished"]
@@ -180,7 +180,12 @@ async def test_compact_leaves_a_summary_and_the_thread_usable(bench: Bench, scri
 
 
 @pytest.mark.parametrize(
-    ("step", "kind"), [(ConnectionResetError("down"), FailureKind.CONNECTION), ("  ", FailureKind.EMPTY)]
+    ("step", "kind"),
+    [
+        (ConnectionResetError("down"), FailureKind.CONNECTION),
+        ("  ", FailureKind.EMPTY),
+        ("<think>Hm. The per", FailureKind.EMPTY),
+    ],
 )
 async def test_compact_without_a_summary_changes_nothing(
     bench: Bench, script: Script, step: Exception | str, kind: FailureKind
