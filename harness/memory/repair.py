@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from harness.graph.messages import THINK_CLOSE
+from harness.graph.messages import THINK_CLOSE, without_thinking
 from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Unreadable(ValueError):
 
 def read_object(text: str) -> dict[str, Any]:
     """The JSON object in an answer. Raises Unreadable."""
-    text = clean_text(text[:LONGEST]).rpartition(THINK_CLOSE)[2].strip()
+    text = without_thinking(clean_text(text[:LONGEST]).rpartition(THINK_CLOSE)[2]).strip()
     problem = "it contains no JSON object"
     for candidate in _candidates(text):
         for form in _forms(candidate):

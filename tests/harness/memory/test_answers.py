@@ -63,7 +63,10 @@ def test_of_an_answer_without_its_end_the_whole_items_are_taken(cut: int) -> Non
             read_object(text)
 
 
-@table("text", ["", "I cannot do that.", "[]", "null", "{", "{]}", "[" * 10_000, "{" * 10_000])
+@table(
+    "text",
+    ["", "I cannot do that.", "[]", "null", "{", "{]}", "[" * 10_000, "{" * 10_000, f"<think>Perhaps {PLAIN}? No, it"],
+)
 def test_what_is_no_object_is_said(text: str) -> None:
     with pytest.raises(Unreadable):
         read_object(text)
