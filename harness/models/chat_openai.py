@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import LanguageModelInput
     from langchain_core.messages import BaseMessageChunk
+    from langchain_core.messages.ai import UsageMetadata
     from langchain_core.outputs import ChatGenerationChunk
     from langchain_core.runnables import Runnable
     from openai.resources.chat import AsyncCompletions
@@ -182,11 +183,15 @@ class Compatible(BaseChatOpenAI):
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         begun = told = finished = False
         names: dict[Any, tuple[str | None, str]] = {}
+        usage: UsageMetadata | None = None
         try:
             async for chunk in super()._astream(*args, **kwargs):
                 begun, finished = True, finished or bool((chunk.generation_info or {}).get("finish_reason"))
                 told = told or tells(chunk.message)
                 _name_once(chunk.message, names)
+                if isinstance(chunk.message, AIMessageChunk) and (so_far := chunk.message.usage_metadata):
+                    # Some servers (xAI's) send the total so far in each chunk, and LangChain would add them up.
+                    chunk.message.usage_metadata, usage = ai.subtract_usage(so_far, usage), so_far
                 yield chunk
         except APITimeoutError:
             raise

@@ -116,3 +116,16 @@ async def test_what_comes_in_place_of_a_stream_is_named(bench: Bench, body: Any,
     whole = body if isinstance(body, str) else json.dumps(body, indent=2)
     async with answered(bench, whole.encode(), content_type=content_type) as harness:
         assert failed(await collect(harness, context("r1"), said("go"))).kind is kind
+
+
+async def test_usage_that_each_chunk_repeats_counts_once(bench: Bench) -> None:
+    """xAI and Perplexity: each chunk has the total so far."""
+    chunks = [
+        {"choices": [{"index": 0} | choice], "usage": {"prompt_tokens": 1000, "completion_tokens": tokens}}
+        for tokens, choice in enumerate((said_so("The "), said_so("answer."), STOP), 1)
+    ]
+    body = b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in (*chunks, chunks[-1] | {"choices": []}))
+    async with answered(bench, body) as harness:
+        told = await collect(harness, context("r1"), said("go"))
+    assert finished(told).text == "The answer."
+    assert [(each.input_tokens, each.output_tokens) for each in told if each.type == "usage"] == [(1000, 3)]
