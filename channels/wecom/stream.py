@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from channels.errors import ButtonsRefused, OutcomeUnknown, Rejected
-from channels.wecom.failures import Conflict, StreamOver
+from channels.errors import ButtonsRefused, ChannelError, OutcomeUnknown, Rejected
+from channels.wecom.failures import Conflict, StaleRequest, StreamOver
 from channels.wecom.outbound import ONLY_BUTTONS, layout, stream_text
 
 if TYPE_CHECKING:
@@ -80,14 +81,24 @@ class WecomStream:
         self._ending_unsure = False
         self._ended = False
         self._below_unsure = False
+        self._shown = ""
 
     @property
     def message_id(self) -> str:
         return self._stream_id
 
     async def show(self, message: OutboundMessage) -> None:
-        await self._api.stream(self._req_id, self._stream_id, stream_text(message), finish=False)
-        self._ended_before = None
+        text = stream_text(message)
+        try:
+            await self._api.stream(self._req_id, self._stream_id, text, finish=False)
+        except (StaleRequest, StreamOver):
+            raise
+        except Rejected:
+            # The answer will be pushed: end the stream, which would seem to go on until the platform ends it.
+            with suppress(ChannelError):
+                await self._api.stream(self._req_id, self._stream_id, self._shown or _NO_WORDS, finish=True)
+            raise
+        self._shown, self._ended_before = text, None
 
     async def finish(self, message: OutboundMessage) -> None:
         """End the stream. A first part that it cannot show (a card, a file) is sent below it, with the same id."""

@@ -57,6 +57,18 @@ async def test_a_stream_that_has_to_end_says_where_the_answer_goes_on(bench: Ben
             assert (seen.state, seen.text) == ("finished", shown)
 
 
+@pytest.mark.parametrize(("shown", "left"), [("So far", "So far"), ("", "…")])
+async def test_a_stream_whose_next_frame_is_refused_does_not_stay_open(bench: Bench, shown: str, left: str) -> None:
+    async with bench.running():
+        stream = await bench.channel.open_stream(address(), "k1", await asked(bench))
+        await stream.show(OutboundMessage(text=shown))
+        await bench.wecom.fail("aibot_respond_msg", faults.error(40058))
+        with pytest.raises(Rejected, match="40058"):
+            await stream.show(OutboundMessage(text="So far, and what is refused"))
+        (seen,) = await bench.wecom.bot_messages(ALICE)
+        assert (seen.state, seen.text) == ("finished", left)
+
+
 async def test_a_question_has_one_stream_only(bench: Bench) -> None:
     async with bench.running():
         question = await asked(bench)
