@@ -207,14 +207,14 @@ class HarnessRunner:
 
     @asynccontextmanager
     async def _refusals(self, turn: Turn, agent: Agent, thread_id: str) -> AsyncIterator[None]:
-        """If the provider refuses a request for its content, leave that out of the thread: it would refuse each later
-        request too."""
+        """If the provider refuses a request for its content, or the answer, leave that out of the thread: it would
+        refuse each later request too."""
         try:
             yield
         except ModelFailure as failure:
             saved = (await self.head(thread_id)).saved
-            if failure.kind in (FailureKind.CONTENT_FILTER, FailureKind.BAD_REQUEST) and not turn.told and saved:
-                await self._settle(agent, saved, refused=failure.kind)
+            if failure.kind in (FailureKind.CONTENT_FILTER, FailureKind.BAD_REQUEST) and saved is not None:
+                await self._settle(agent, saved, refused=None if turn.told else failure.kind)
             raise
 
     async def _report(self, agent: Agent, scope: RunScope) -> Report | None:

@@ -10,7 +10,7 @@ from aiohttp import web
 from langchain_core.tools import tool
 
 from harness.config import LlmSettings, ModelSettings
-from harness.context import InputFile, RunInput
+from harness.context import InputFile, RunInput, Unfinished
 from harness.events import FailureKind as Kind
 from harness.graph.messages import LEFT_OUT
 from harness.threads.operations import REFUSED
@@ -44,7 +44,10 @@ async def refusing(bench: Bench, words: str, message: str) -> AsyncIterator[tupl
             return web.json_response({"error": {"message": message}}, status=400)
         calls = messages[-1]["role"] == "user" and str(messages[-1]["content"]).startswith("look")
         delta = {"tool_calls": [CALL]} if calls else {"content": "Fine."}
-        chunk = {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}
+        reason = "stop"
+        if str(messages[-1]["content"]).startswith("write"):
+            delta, reason = {"content": "FORBIDDEN too"}, "content_filter"
+        chunk = {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
         return web.Response(body=f"data: {json.dumps(chunk)}\n\n".encode(), content_type="text/event-stream")
 
     app = web.Application()
@@ -90,3 +93,11 @@ async def test_a_picture_that_the_model_refused_is_not_sent_again(bench: Bench, 
         asked = next(message["content"] for message in requests[-1] if message["role"] == "user")
         assert asked.startswith("what is it?")
         assert LEFT_OUT in asked
+
+
+async def test_an_answer_that_the_filter_cut_is_not_sent_again(bench: Bench) -> None:
+    async with refusing(bench, "FORBIDDEN", "Content Exists Risk") as (harness, requests):
+        assert failed(await collect(harness, context("r1"), said("write it"))).kind is Kind.CONTENT_FILTER
+        await harness.settle("thread-1", Unfinished(run_id="r1", message_id="r1-1", text="FORBIDDEN too"))
+        assert finished(await collect(harness, context("r2"), said("and now?"))).text == "Fine."
+        assert any(str(message["content"]).startswith("write it") for message in requests[-1])
