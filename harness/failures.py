@@ -77,6 +77,8 @@ AUTH_TEXTS = (
     *("invalid_api_key", "incorrect api key", "invalid_authentication", "unauthorized"),
     *("api_key_invalid", "api key not valid"),  # Gemini's, with 400
 )
+NO_PICTURES = ("image input is not supported", "support image input")
+"""llama.cpp's words, with 500, and OpenRouter's, with 404."""
 RETRY_INFO = "google.rpc.RetryInfo"
 """Type of the error detail in which Google's APIs say how long to wait."""
 
@@ -150,6 +152,8 @@ def _kind(error: Exception) -> Kind | None:
     status = status_of(error)
     if status is None and not names & CUT_NAMES:  # packages wrap the SDK's errors in their own
         status = next(filter(None, map(status_of, _causes(error))), None)
+    if status is not None and any(known in _text(error).lower() for known in NO_PICTURES):
+        return Kind.BAD_REQUEST
     if status is not None and status >= 500:
         by_text = _kind_of_text(_text(error))
         busy = by_text if by_text in BUSY else None

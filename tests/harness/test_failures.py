@@ -106,6 +106,8 @@ def test_the_kind_of_a_vendors_error(error: Exception, kind: Kind) -> None:
         (403, "The request failed because your account has an overdue balance.", Kind.QUOTA),
         (403, "Sorry, your account balance is insufficient", Kind.QUOTA),
         (429, "Your team has used all available credits", Kind.QUOTA),
+        (500, "image input is not supported - hint: you may need to provide the mmproj", Kind.BAD_REQUEST),
+        (404, "No endpoints found that support image input", Kind.BAD_REQUEST),
     ],
 )
 def test_each_provider_has_its_own_words(status: int, text: str, kind: Kind) -> None:
