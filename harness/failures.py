@@ -38,33 +38,22 @@ CONTEXT_TEXTS = (
     "exceeds the maximum number of tokens",
     "input tokens exceed",
     "reduce the length of the messages",
-    "context limit",
-    "maximum prompt length",  # xAI
-    "maximum model length",  # vLLM
-    "maximum allowed length",  # SGLang
-    "prompt token count",  # GitHub
-    "`inputs` must have less than",  # TGI, and the next
-    "`inputs` tokens + `max_new_tokens` must be",
-    "range of input length",  # DashScope
-    "exceed max message tokens",  # Volcengine
-    "prompt exceeds max length",  # Zhipu, and the next
-    "prompt 超长",
-    "too many input tokens",  # Bedrock
+    *("context limit", "maximum prompt length"),  # Anthropic, xAI
+    *("maximum model length", "maximum allowed length"),  # vLLM, SGLang
+    *("prompt token count", "too many input tokens"),  # GitHub, Bedrock
+    *("`inputs` must have less than", "`inputs` tokens + `max_new_tokens` must be"),  # TGI
+    *("range of input length", "exceed max message tokens"),  # DashScope, Volcengine
+    *("prompt exceeds max length", "prompt 超长"),  # Zhipu
 )
 FILTER_TEXTS = (
     "content_filter",
     "content_policy",
     "content management policy",
     "responsibleaipolicy",
-    "data_inspection",
-    "datainspectionfailed",
-    "sensitivecontentdetected",  # Volcengine
-    "riskdetection",
-    "不安全或敏感内容",  # Zhipu
-    "new_sensitive",  # MiniMax
-    "content exists risk",  # DeepSeek
-    "violates usage guidelines",  # xAI, with 403
-    "violating our usage policy",
+    *("data_inspection", "datainspectionfailed"),  # DashScope
+    *("sensitivecontentdetected", "riskdetection"),  # Volcengine
+    *("不安全或敏感内容", "new_sensitive", "content exists risk"),  # Zhipu, MiniMax, DeepSeek
+    *("violates usage guidelines", "violating our usage policy"),  # xAI, with 403; OpenAI
 )
 QUOTA_TEXTS = (
     *("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing", "credit balance"),

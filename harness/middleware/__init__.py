@@ -102,7 +102,8 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     meanwhile = Meanwhile(shared.steering, chain.settings, shared.clock) if shared.steering is not None else None
     summarization = chain.summarization(meanwhile)
     return [
-        # Outermost, so that every request, including retries and summarised ones, has its calls and results paired.
+        # Outermost, so that every request, including retries and summarised ones, has its calls and results paired, and
+        # that no one is asked about a call that was cut.
         DanglingToolCall(),
         # Outside the retries and the fallbacks: whichever model answers sees the same prompt.
         chain.slots,

@@ -35,9 +35,7 @@ class Layer:
 
 
 LAYERS = [
-    Layer(
-        "every call is answered right after it, one that was cut without being made", "DanglingToolCall", (MODEL, TOOL)
-    ),
+    Layer("every call is answered right after it", "DanglingToolCall", (MODEL, TOOL)),
     Layer("what a run's prompt says of its place and skills", "PromptSlots", (MODEL,)),
     Layer("failures of the model", "LLMErrorHandling", (MODEL,)),
     # Outside the guardrail, so that nobody is asked about a tool that is not to be had yet.
