@@ -63,6 +63,8 @@ def init(
         raise _ended(str(error), EXIT_USAGE) from None
     if not file.absolute().parent.is_dir():
         raise _ended(f"the folder {file.absolute().parent} does not exist", EXIT_USAGE)
+    if not os.access(file.absolute().parent, os.W_OK | os.X_OK):
+        raise _ended(f"the folder {file.absolute().parent} cannot be written to", EXIT_USAGE)
     texts, files = texts_for(language or _terminal_language()), ConfigFiles(file, os.environ)
     if yes:
         _scripted(files, flags, texts)
@@ -107,7 +109,7 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
 
     try:
         chosen = asyncio.run(talk())
-    except (Left, KeyboardInterrupt):
+    except (Left, KeyboardInterrupt, EOFError):  # Ctrl-D is the last
         raise _ended(texts.setup["left"], EXIT_INTERRUPTED) from None
     except ConfigError as error:
         raise _ended(str(error), EXIT_CONFIG) from None

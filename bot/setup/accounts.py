@@ -28,13 +28,15 @@ SLACK_CREATE = "https://api.slack.com/apps?new_app=1&manifest_yaml="
 @dataclass(frozen=True, slots=True)
 class AccountQuestions:
     """Asks for an account. environment: variables that are set already, in the process or in the .env file. preset: by
-    account, keys that are not asked for. known: the ids of the config's accounts."""
+    account, keys that are not asked for. there: returns an account's keys of the flags and the config. known: the
+    config's accounts."""
 
     ask: Questions
     tell: Callable[[str], None]
     texts: Texts
     environment: Mapping[str, str]
     preset: Mapping[str, Mapping[str, Any]]
+    there: Callable[[str], Mapping[str, Any]]
     known: Mapping[str, Any]
     network: NetworkSettings
 
@@ -45,11 +47,13 @@ class AccountQuestions:
         while True:
             values = await self._values(platform, account, number)
             self.tell(say["checking"].format(name=name_of(platform)))
-            outcome = await try_account(platform, account, values, self.network, self.texts)
+            tried = {**self.there(account), **values}
+            outcome = await try_account(platform, account, tried, self.network, self.texts)
             self.tell("\n".join(outcome.lines))
             if outcome.works:
                 return account_draft(platform, account, values, number)
-            choices = {"again": say["again"], "keep": say["keep"], "out": say["leave_out"].format(name=account)}
+            kept = {"keep": say["keep"]} if outcome.fits else {}
+            choices = {"again": say["again"], **kept, "out": say["leave_out"].format(name=account)}
             match await self.ask.choose(say["what_now"], choices):
                 case "keep":
                     return account_draft(platform, account, values, number)
@@ -69,14 +73,16 @@ class AccountQuestions:
         return f"{platform}-{number}", number
 
     async def _values(self, platform: str, account: str, number: int) -> dict[str, Any]:
-        say, values = self.texts.setup, dict(self.preset.get(account, {}))
+        """The credentials that the flags do not give."""
+        say, values = self.texts.setup, dict[str, Any]()
         if platform == "feishu" and await self._scans():
             with contextlib.suppress(Back):
-                return values | await self._registered(str(values.get("domain", platform)))
+                return dict(await self._registered(str(self.there(account).get("domain", platform))))
         self.tell(self.texts.setup_guides[platform])
         if link := creation_link(platform):
             self.tell(f"{say['manifest']}\n{link}")
-        asked, place = [each for each in CREDENTIALS[platform] if each.key not in values], 0
+        given = self.preset.get(account, {})
+        asked, place = [each for each in CREDENTIALS[platform] if each.key not in given], 0
         while place < len(asked):
             try:
                 values[asked[place].key] = await self._credential(platform, asked[place], number)
@@ -127,7 +133,7 @@ def account_draft(platform: str, account: str, values: Mapping[str, Any], number
     """An account as written in the config: its secrets by the names of their variables."""
     entry: dict[str, Any] = {} if account == platform else {"type": platform}
     draft = Draft()
-    secret = {credential.key: credential for credential in CREDENTIALS[platform] if credential.variable}
+    secret = {credential.key: credential for credential in CREDENTIALS.get(platform, ()) if credential.variable}
     for key, value in values.items():
         if key in secret:
             variable = variable_of(secret[key], number)

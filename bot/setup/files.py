@@ -5,18 +5,19 @@ from __future__ import annotations
 import io
 import os
 import re
-import tempfile
 from copy import deepcopy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from bot.settings.load import ENV_FILE, expand, load, variables
-from bot.settings.problems import ConfigError, ConfigProblem
+from bot.settings.problems import ConfigError, ConfigProblem, dotted
 from bot.settings.sections import NetworkSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from ruamel.yaml import YAML
 
@@ -45,6 +46,11 @@ class Draft:
         if value is not None:
             inner[last] = value
 
+    def add(self, part: Draft) -> None:
+        """Lay another draft over this one."""
+        _lay_over(self.config, part.config)
+        self.secrets |= part.secrets
+
     def get(self, key: str, default: Any = None) -> Any:
         inner: Any = self.config
         for section in key.split("."):
@@ -69,11 +75,8 @@ class ConfigFiles:
 
     def settings(self, draft: Draft) -> Settings:
         """The resulting settings. Raises ConfigError with every problem."""
-        # Next to the real file, to which its relative paths are relative.
-        with tempfile.NamedTemporaryFile("w", prefix=".antler-init-", dir=self.path.parent, encoding="utf-8") as file:
-            file.write(self.config_text(draft))
-            file.flush()
-            return load(Path(file.name), {**variables(self.path, self._env), **draft.secrets})
+        env = {**variables(self.path, self._env), **draft.secrets}
+        return load(self.path, env, text=self.config_text(draft))
 
     def known_accounts(self) -> dict[str, Any]:
         """The accounts of the existing config, as written there."""
@@ -86,9 +89,24 @@ class ConfigFiles:
 
     def network(self, draft: Draft) -> NetworkSettings:
         """The resulting network settings. Raises ConfigError."""
-        tree = _yaml().load(self.config_text(draft))
-        values = expand(dict(tree.get("network") or {}), variables(self.path, self._env), (), [])
-        return NetworkSettings.model_validate(values)
+        try:
+            return NetworkSettings.model_validate(self._expanded(draft, "network"))
+        except ValidationError as error:
+            problems = [
+                ConfigProblem(file=str(self.path), key=dotted(("network", *each["loc"])), message=plain(each["msg"]))
+                for each in error.errors()
+            ]
+        raise ConfigError(problems)
+
+    def account(self, draft: Draft, account: str) -> dict[str, Any]:
+        """The resulting keys of an account, with the values of the variables that they name."""
+        return self._expanded(draft, "channels", account)
+
+    def _expanded(self, draft: Draft, *keys: str) -> dict[str, Any]:
+        tree: Any = _yaml().load(self.config_text(draft))
+        for key in keys:
+            tree = tree.get(key) if isinstance(tree, dict) else None
+        return expand(dict(tree), variables(self.path, self._env), (), []) if isinstance(tree, dict) else {}
 
     def config_text(self, draft: Draft) -> str:
         """The existing config with the answers added; its comments stay."""
@@ -141,6 +159,21 @@ class ConfigFiles:
             found = CommentedMap()
             found.yaml_set_start_comment(f"{HEADER}\n\n")
         return found
+
+
+def plain(message: str) -> str:
+    """A validator's message, without pydantic's prefix."""
+    return message.removeprefix("Value error, ")
+
+
+def _lay_over(tree: dict[str, Any], added: Mapping[str, Any]) -> None:
+    for key, value in added.items():
+        if isinstance(value, dict):
+            known = tree.get(key)
+            inner = tree[key] = dict(known) if isinstance(known, dict) else {}
+            _lay_over(inner, value)
+        else:
+            tree[key] = value
 
 
 def _yaml() -> YAML:

@@ -104,23 +104,20 @@ async def write(
     works = True
     for platform in platforms:
         if platform == "console":
-            draft.set("channels.console", {})
+            draft.add(account_draft(platform, platform, {}))
             continue
-        values = dict(draft.get(f"channels.{platform}", {})) | _values(platform, flags, env)
-        outcome = await try_account(platform, platform, values, network, texts)
+        values = _values(platform, flags, env)
+        tried = files.account(draft, platform) | values
+        outcome = await try_account(platform, platform, tried, network, texts)
         tell("\n".join(outcome.lines))
         works = works and outcome.works
-        part = account_draft(platform, platform, values)
-        draft.set(f"channels.{platform}", part.get(f"channels.{platform}"))
-        draft.secrets |= part.secrets
+        draft.add(account_draft(platform, platform, values))
     if flags.provider or flags.base_url or flags.model:
         entry, variable, key = _model(flags, env)
         outcome, sees = await try_model(entry | ({"api_key": key} if key else {}), network, texts)
         tell("\n".join(outcome.lines))
         works = works and outcome.works
-        part = model_draft(entry, variable, key, sees=sees)
-        draft.set("models", part.config["models"])
-        draft.secrets |= part.secrets
+        draft.add(model_draft(entry, variable, key, sees=sees))
     if not works:
         raise TrialFailed
     if draft.get("timezone") is None and not files.has("timezone") and (zone := system_zone()) != "UTC":

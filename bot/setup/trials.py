@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from bot.clock import SystemClock
+from bot.settings.checks import check_tree
+from bot.settings.model import COMMON_KEYS
+from bot.settings.problems import dotted
+from bot.setup.files import plain
 from channels.base import Route
 from channels.registry import config_class, name_of, probe
 from harness.config import ModelSettings
@@ -31,25 +35,27 @@ RUNS_COMMANDS = ("full", "restricted")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a trial. lines: for a person. works: there is no obstacle."""
+    """The outcome of a trial. lines: for a person. works: there is no obstacle. fits: a config may contain it."""
 
     lines: tuple[str, ...]
     works: bool
+    fits: bool = True
 
 
 async def try_account(
     platform: str, account: str, values: Mapping[str, Any], network: NetworkSettings, texts: Texts
 ) -> Outcome:
-    """Test credentials at the platform. values: the platform's own keys of the account, secrets in plain text."""
+    """Test credentials at the platform. values: the keys of the account, secrets in plain text."""
     say = texts.setup
     try:
-        config = config_class(platform).model_validate(dict(values))
+        own = {key: value for key, value in values.items() if key not in COMMON_KEYS}
+        config = config_class(platform).model_validate(own)
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, each['loc']))}: {_plain(each['msg'])}" for each in error.errors()]
-        return Outcome(tuple(say["problem"].format(what=fault) for fault in faults), works=False)
+        faults = [f"{'.'.join(map(str, each['loc']))}: {plain(each['msg'])}" for each in error.errors()]
+        return Outcome(tuple(say["problem"].format(what=fault) for fault in faults), works=False, fits=False)
 
     def route(url: str) -> Route:
-        return Route(proxy=network.proxy_for(url), ca_file=network.ca_file)
+        return Route(proxy=network.proxy_for(url, values.get("proxy")), ca_file=network.ca_file)
 
     report = await probe(platform, account, config, route, SystemClock(), alone=True)
     lines = []
@@ -72,9 +78,12 @@ async def try_model(model: Mapping[str, Any], network: NetworkSettings, texts: T
     say = texts.setup
     try:
         settings = ModelSettings.model_validate({**model, "supports_vision": True})
+        faults = [each for each in check_tree({"models": [model]}) if each.path[0] == "models"]
+        told = [f"{dotted(each.path)}: {each.message}; {each.suggestion}" for each in faults]
     except ValidationError as error:
-        faults = [f"models[0].{each['loc'][0]}: {_plain(each['msg'])}" for each in error.errors()]
-        return Outcome(tuple(say["problem"].format(what=fault) for fault in faults), works=False), False
+        told = [f"models[0].{each['loc'][0]}: {plain(each['msg'])}" for each in error.errors()]
+    if told:
+        return Outcome(tuple(say["problem"].format(what=what) for what in told), works=False, fits=False), False
     route = network.proxy_for(settings.base_url or "https://internet.invalid"), network.ca_file
     report = await ask(settings, route)
     return Outcome(tuple(_told(settings, report, say)), works=report.first_word is not None), report.sees is True
@@ -115,8 +124,3 @@ def system_zone() -> str:
     written = Path("/etc/timezone")
     named = written.read_text(encoding="utf-8").strip() if written.is_file() else ""
     return next((zone for zone in (os.environ.get("TZ", ""), linked, named) if zone and has_zone(zone)), "UTC")
-
-
-def _plain(message: str) -> str:
-    """A validator's message, without pydantic's prefix."""
-    return message.removeprefix("Value error, ")

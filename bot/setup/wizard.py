@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bot.settings.load import variables
-from bot.setup.accounts import AccountQuestions
+from bot.settings.problems import ConfigError
+from bot.setup.accounts import AccountQuestions, account_draft
 from bot.setup.files import Draft
 from bot.setup.offers import OPENAI, PROVIDERS, local_providers, models_of
 from bot.setup.questions import Back
@@ -55,11 +56,14 @@ class Wizard:
         self._preset = preset
         self._environment = variables(files.path, environment)
         self._platforms: list[str] = []
+        self._left_out: set[str] = set()
+        """Platforms that the person gave up; what the flags say about their accounts does not count."""
         self._parts: dict[str, Draft] = {}
         self._provider: Provider | None = None
 
     async def run(self) -> None:
-        """Ask everything, and write the result. Raises Left, and KeyboardInterrupt, with nothing written."""
+        """Ask everything, and write the result. Raises Left, ConfigError for a file that cannot be extended, and
+        KeyboardInterrupt, with nothing written."""
         self._tell(self._say["intro"])
         place = 0
         while place < len(steps := self._steps()):
@@ -68,6 +72,11 @@ class Wizard:
                 await steps[place]()
             except Back:
                 place = max(0, place - 1)
+            except ConfigError as error:  # in what was kept or is there already: other answers may do
+                if place <= (first := steps.index(self._choose)):
+                    raise
+                self._tell(str(error))
+                place = first
             else:
                 place += 1
         self._tell(self._say["written"].format(paths=", ".join(map(str, self._files.write(self._draft())))))
@@ -85,8 +94,9 @@ class Wizard:
         accounts = [f"account {platform}" for platform in self._platforms]
         wanted = [*accounts, "model", "sandbox", "zone", "search", "pages", "voice"]
         for part in (self._preset, *(self._parts[name] for name in wanted if name in self._parts)):
-            _lay_over(whole.config, part.config)
-            whole.secrets |= part.secrets
+            whole.add(part)
+        for account in self._left_out:
+            whole.set(f"channels.{account}", None)
         return whole
 
     async def _existing(self) -> None:
@@ -94,6 +104,13 @@ class Wizard:
         self._tell(self._say["exists"].format(path=self._files.path))
         choices = {"add": self._say["exists_add"], "fresh": self._say["exists_fresh"].format(name=kept)}
         self._files.fresh = await self._ask.choose(self._say["what_now"], choices) == "fresh"
+        if self._files.fresh:
+            return
+        self._files.known_accounts()  # raises for a file that cannot be extended
+        try:
+            self._files.settings(Draft())
+        except ConfigError as error:  # the answers may correct it
+            self._tell(str(error))
 
     async def _choose(self) -> None:
         choices = {platform: name_of(platform) for platform in ("telegram", "slack", "feishu", "wecom", "console")}
@@ -101,9 +118,7 @@ class Wizard:
 
     async def _account(self, platform: str) -> None:
         if platform == "console":
-            part = Draft()
-            part.set("channels.console", {})
-            self._parts["account console"] = part
+            self._parts["account console"] = account_draft(platform, platform, {})
             return
         questions = AccountQuestions(
             ask=self._ask,
@@ -111,10 +126,14 @@ class Wizard:
             texts=self._texts,
             environment=self._environment,
             preset=self._preset.get("channels", {}),
+            there=partial(self._files.account, self._preset),
             known=self._files.known_accounts(),
             network=self._files.network(self._preset),
         )
+        self._left_out.discard(platform)
         part_or_none = await questions.account(platform)
+        if part_or_none is None:
+            self._left_out.add(platform)
         if part_or_none is None and len(self._platforms) == 1:
             raise Back  # to choose another
         self._parts[f"account {platform}"] = part_or_none or Draft()
@@ -156,25 +175,28 @@ class Wizard:
         outcome, sees = await try_model(tried, self._files.network(self._preset), self._texts)
         self._tell("\n".join(outcome.lines))
         if not outcome.works:
-            choices = {"again": say["again"], "keep": say["keep"]}
+            choices = {"again": say["again"]} | ({"keep": say["keep"]} if outcome.fits else {})
             if await self._ask.choose(say["what_now"], choices) == "again":
                 return None
         return model_draft(entry, variable, key, sees=sees)
 
     async def _key(self, variable: str, where: str, *, needed: bool) -> str:
-        """The typed key; where one is needed and nothing is typed, that of the environment."""
         if not variable:
             return ""
         if where:
             self._tell(self._say["model_key_where"].format(url=where))
-        while True:
-            typed = await self._ask.secret(self._say["model_key" if needed else "model_key_free"])
-            if typed or not needed:
-                return typed
+        if not needed:
+            return await self._ask.secret(self._say["model_key_free"])
+        return await self._needed(self._say["model_key"], variable)
+
+    async def _needed(self, question: str, variable: str) -> str:
+        """The typed key, or that of the environment where nothing is typed."""
+        while not (typed := await self._ask.secret(question)):
             if found := self._environment.get(variable):
                 self._tell(self._say["from_environment"].format(name=variable))
                 return found
             self._tell(self._say["missing_value"])
+        return typed
 
     # What the agent may do, and where.
 
@@ -208,7 +230,7 @@ class Wizard:
         if search != "none":
             part.set("web.search.provider", search)
         if search == "tavily":
-            part.secrets["TAVILY_API_KEY"] = await self._ask.secret(say["tavily_key"])
+            part.secrets["TAVILY_API_KEY"] = await self._needed(say["tavily_key"], "TAVILY_API_KEY")
             part.set("web.search.api_key", "$TAVILY_API_KEY")
         self._parts["search"] = part
 
@@ -255,12 +277,3 @@ def model_draft(entry: Mapping[str, Any], variable: str, key: str, *, sees: bool
     model = dict(entry) | ({"api_key": f"${variable}"} if key else {}) | ({"supports_vision": True} if sees else {})
     draft.set("models", [model])
     return draft
-
-
-def _lay_over(tree: dict[str, Any], added: Mapping[str, Any]) -> None:
-    for key, value in added.items():
-        if isinstance(value, dict):
-            inner = tree[key] = dict(tree.get(key, {}))
-            _lay_over(inner, value)
-        else:
-            tree[key] = value

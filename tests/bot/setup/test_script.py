@@ -63,6 +63,27 @@ async def test_flags_and_the_environment_make_a_config(
     assert simulator.api_key not in output
 
 
+async def test_an_account_has_its_own_settings_of_flags_and_of_the_config(
+    telegram: TelegramSimulator, tmp_path: Path
+) -> None:
+    token = {"TELEGRAM_BOT_TOKEN": telegram.token, "ROOT": telegram.root}
+    flags = ("channels.telegram.base_url=$ROOT", "channels.telegram.proxy=direct", "channels.telegram.locale=zh")
+    settings = [word for flag in flags for word in ("--set", flag)]
+    code, output = await antler(tmp_path, "--yes", *settings, **token)
+    assert code == 0, output
+    code, output = await antler(tmp_path, "--yes", "--set", "network.proxy=http://127.0.0.1:9", **token)
+    assert code == 0, output
+    assert output.startswith("✓ Telegram: @antler_bot")
+    config = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    assert config["channels"]["telegram"] == {
+        **{"base_url": "$ROOT", "proxy": "direct", "locale": "zh"},
+        "token": "$TELEGRAM_BOT_TOKEN",
+    }
+    code, output = await antler(tmp_path, "--yes", "--set", "network.proxy=nowhere", **token)
+    assert code == 78
+    assert "config.yaml: network.proxy: should be http://host:port" in output
+
+
 async def test_what_does_not_work_is_said_and_nothing_is_written(
     telegram: TelegramSimulator, simulator: ModelSimulator, tmp_path: Path
 ) -> None:

@@ -82,10 +82,11 @@ async def talked(
     script: list[tuple[str, str]],
     preset: Mapping[str, Any],
     env: Mapping[str, str] | None = None,
+    said: list[str] | None = None,
 ) -> list[str]:
-    """What the wizard said, until it has written."""
+    """What the wizard said, until it has written. said: a list that gets it, for a wizard that does not write."""
     draft = Draft()
-    said: list[str] = []
+    said = [] if said is None else said
     for key, value in preset.items():
         draft.set(key, value)
     person = Person(keyboard, script)
@@ -236,3 +237,62 @@ async def test_escape_goes_back_to_the_question_before(tmp_path: Path, keyboard:
         "timezone": "Asia/Shanghai",
         "web": {"search": {"provider": "duckduckgo"}, "fetch": {"enabled": True}},
     }
+
+
+async def test_what_no_config_can_hold_is_asked_for_again_or_left_out(tmp_path: Path, keyboard: PipeInput) -> None:
+    script = [
+        ("Where shall people", ENTER),
+        ("Bot token", "nonsense" + ENTER),
+        ("What now", ENTER),  # again
+        ("Bot token", "nonsense" + ENTER),
+        ("What now", DOWN + ENTER),  # it cannot be kept
+        ("Where shall people", SPACE + UP + SPACE + ENTER),
+        ("Which model", UP + UP + ENTER),
+        ("URL of the server", "127.0.0.1:11434/v1" + ENTER),
+        ("API key", ENTER),
+        ("Name of the model", "m" + ENTER),
+        ("What now", DOWN + ENTER),  # there is only: again
+        ("Which model", DOWN + ENTER),
+        *REST[1:3],
+        ("search the web", UP + ENTER),
+        ("Key of Tavily", ENTER),
+        ("Key of Tavily", "tvly-1" + ENTER),
+        *REST[4:],
+    ]
+    said = "\n".join(await talked(tmp_path, keyboard, script, {"channels.telegram.locale": "en"}))
+    assert "✗ token: not a bot token" in said
+    assert "✗ models[0].base_url: has no scheme; start it with https://" in said
+    assert "Nothing was typed." in said
+    assert written(tmp_path)["channels"] == {"console": {}}
+
+
+async def test_a_faulty_config_is_told_at_once_and_ends_nothing(tmp_path: Path, keyboard: PipeInput) -> None:
+    (tmp_path / "config.yaml").write_text("channels: {console: {}}\nlimits: {concurent_runs: 1}\n")
+    fault = f"{tmp_path}/config.yaml:2: limits.concurent_runs: unknown key; did you mean concurrent_runs?"
+    console = SPACE + UP + SPACE + ENTER
+    script = [("What now", ENTER), ("Where shall people", console), REST[0], ("Where shall people", CTRL_C)]
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        await talked(tmp_path, keyboard, script, {}, said=said)
+    assert said.count(fault) == 2
+
+
+async def test_other_credentials_are_tried_where_the_account_is(
+    telegram: TelegramSimulator, tmp_path: Path, keyboard: PipeInput
+) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "channels: {telegram: {token: $T, base_url: $ROOT, locale: zh}}\nmodels: [{name: old, use: demo}]\n"
+    )
+    script = [
+        ("What now", ENTER),
+        ("Where shall people", ENTER),
+        ("What now", ENTER),
+        ("Bot token", telegram.token + ENTER),
+        *REST,
+    ]
+    (tmp_path / ".env").write_text(f"ROOT={telegram.root}\n")
+    said = await talked(tmp_path, keyboard, script, {})
+    assert any("channels.telegram.token: environment variable T is not set" in each for each in said)
+    assert "✓ Telegram: @antler_bot" in said
+    account = {"token": "$TELEGRAM_BOT_TOKEN", "base_url": "$ROOT", "locale": "zh"}
+    assert written(tmp_path)["channels"]["telegram"] == account
