@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -137,7 +138,7 @@ class ConfigFiles:
             kept = self.path.with_name(f"{self.path.name}.before")
             os.replace(self.path, kept)
             written.append(kept)
-        _replace(self.path, config)
+        _replace(self.path, config, readers=True)
         self.fresh = False
         return [*written, self.path]
 
@@ -207,12 +208,19 @@ def _assignment(name: str, value: str) -> str:
     return f"{name}='{escaped}'"
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that at any moment either the old or the new one is there, complete."""
+def _replace(path: Path, text: str, *, readers: bool = False) -> None:
+    """Write a file so that at any moment either the old or the new one is there, complete, of the same owner. readers:
+    those of the old one, such as a container's user, can read the new one."""
     other = path.with_name(f".{path.name}.new")
     other.unlink(missing_ok=True)
     with open(os.open(other, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
+        if path.exists():
+            was = path.stat()
+            with contextlib.suppress(PermissionError):  # only root can give a file away
+                os.fchown(file.fileno(), was.st_uid, was.st_gid)
+            if readers:
+                os.fchmod(file.fileno(), was.st_mode & 0o777)
         file.flush()
         os.fsync(file.fileno())
     os.replace(other, path)

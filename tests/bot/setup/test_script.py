@@ -63,6 +63,19 @@ async def test_flags_and_the_environment_make_a_config(
     assert simulator.api_key not in output
 
 
+def test_files_that_are_extended_keep_their_owner_and_the_config_its_readers(tmp_path: Path) -> None:
+    written = [tmp_path / "config.yaml", tmp_path / ".env"]
+    owner = 10001 if os.geteuid() == 0 else os.geteuid()
+    for file, text in zip(written, ("channels: {console: {}}\n", "A=1\n"), strict=True):
+        file.write_text(text)
+        file.chmod(0o644)
+        os.chown(file, owner, -1)
+    ConfigFiles(written[0], {}).write(Draft({"locale": "zh"}, {"B": "2"}))
+    assert "locale: zh" in written[0].read_text()
+    found = [(file.stat().st_mode & 0o777, file.stat().st_uid) for file in written]
+    assert found == [(0o644, owner), (0o600, owner)]
+
+
 async def test_an_account_has_its_own_settings_of_flags_and_of_the_config(
     telegram: TelegramSimulator, tmp_path: Path
 ) -> None:
