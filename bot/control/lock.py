@@ -117,7 +117,10 @@ def do_there_or_here(
             with DataDirLock(settings.data_dir), logs.written(settings):
                 answer = asyncio.run(here(settings, request))
         except DataDirInUse as error:
-            return logs.complain(f"{error} (it does not answer yet, or no longer answers)")
+            who = f"process {error.pid}" if error.pid else "another process"
+            return logs.complain(
+                f"{who} holds {settings.data_dir} and has not answered; it may still do this, see its log"
+            )
         except StoreError as error:
             return logs.complain(Redactor(settings.secrets())(str(error)))
     if not answer.get("done"):

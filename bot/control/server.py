@@ -118,9 +118,17 @@ class ControlServer:
                 await _send(writer, {"ok": True, "data": {}})
                 return await take_over(str(request.get("session", "")), reader, writer)
             elif isinstance(name := request.get("op"), str) and name in self._operations:
-                await _send(writer, {"ok": True, "data": await self._operations[name](request)})
+                await _send(writer, await self._done(name, request))
             else:
                 await _send(writer, {"ok": False, "error": f"unknown operation {request.get('op')!r}"})
+
+    async def _done(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        from bot.store import StoreError  # takes a second to import, which `antler status` does without
+
+        try:
+            return {"ok": True, "data": await self._operations[operation](request)}
+        except StoreError as error:  # such as a full disk
+            return {"ok": False, "error": str(error)}
 
 
 def _parsed(line: bytes) -> Any:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.control import server
-from bot.control.server import SOCKET, ControlServer, NotRunning, ask, connection, describe, read_status
+from bot.control.server import SOCKET, ControlServer, NotRunning, Refused, ask, connection, describe, read_status
+from bot.store import StoreUnavailable
 from tests.simulators.process import REPO_ROOT, heed_interrupts
 
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ async def test_what_is_not_understood_is_refused_and_the_next_is_served(
         assert answer["ok"] is False
         assert error in answer["error"]
         assert await read_status(tmp_path) == FACTS
+
+
+async def test_the_reason_why_the_store_refuses_is_passed_on(tmp_path: Path) -> None:
+    async def refuse(_: object) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    async with serving(tmp_path, operations={"send": refuse}), connection(tmp_path) as (reader, writer):
+        for _ in range(2):  # the connection goes on
+            with pytest.raises(Refused, match="the disk is full"):
+                await ask(reader, writer, "send")
 
 
 async def test_an_endless_line_ends_the_connection_only(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.control.lock import FILE, DataDirInUse, DataDirLock
+from bot.control.lock import FILE, DataDirInUse, DataDirLock, do_there_or_here
+from tests.bot.settings_files import CHANNELS, settings_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,19 @@ def test_an_unreadable_pid_is_no_pid(tmp_path: Path, content: str) -> None:
         (tmp_path / FILE).write_text(content)
         with pytest.raises(DataDirInUse, match="another process"), DataDirLock(tmp_path):
             pass
+
+
+def test_a_process_that_does_not_answer_in_time_is_not_to_be_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def here(*_: object) -> dict[str, object]:
+        raise AssertionError("the folder is held")
+
+    settings = settings_of(tmp_path, CHANNELS)
+    with DataDirLock(settings.data_dir):
+        assert do_there_or_here(settings, "access", {}, here) == 1
+    said = f"process {os.getpid()} holds {settings.data_dir} and has not answered; it may still do this, see its log"
+    assert said in capsys.readouterr().err
 
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
