@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from bot.access.pairing import qr_code
 from bot.setup.files import Draft
 from bot.setup.offers import CREDENTIALS, Credential
 from bot.setup.questions import Back
-from bot.setup.trials import try_account
+from bot.setup.trials import account_route, try_account
 from channels.registry import NoManifest, manifest, name_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class AccountQuestions:
         say, values = self.texts.setup, dict[str, Any]()
         if platform == "feishu" and await self._scans():
             with contextlib.suppress(Back):
-                return dict(await self._registered(str(self.there(account).get("domain", platform))))
+                return dict(await self._registered(self.there(account)))
         self.tell(self.texts.setup_guides[platform])
         if link := creation_link(platform):
             self.tell(f"{say['manifest']}\n{link}")
@@ -109,7 +110,7 @@ class AccountQuestions:
         choices = {"scan": say["feishu_scan"], "typed": say["feishu_typed"]}
         return await self.ask.choose(say["feishu_how"], choices) == "scan"
 
-    async def _registered(self, domain: str) -> dict[str, str]:
+    async def _registered(self, there: Mapping[str, Any]) -> dict[str, str]:
         """The credentials of an app that is created by scanning a code. Raises Back when none was created."""
         from channels.feishu.registration import RegistrationFailed, register
 
@@ -120,7 +121,7 @@ class AccountQuestions:
             self.tell(f"{say['feishu_code'].format(minutes=round(seconds / 60))}\n{url}\n{qr_code(url)}")
 
         try:
-            made = await register(domain, show)
+            made = await register(str(there.get("domain", "feishu")), show, partial(account_route, there, self.network))
         except RegistrationFailed as error:
             self.tell(say["feishu_failed"].format(why=error))
             raise Back from None

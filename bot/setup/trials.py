@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,11 +54,7 @@ async def try_account(
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, each['loc']))}: {plain(each['msg'])}" for each in error.errors()]
         return Outcome(tuple(say["problem"].format(what=fault) for fault in faults), works=False, fits=False)
-
-    def route(url: str) -> Route:
-        return Route(proxy=network.proxy_for(url, values.get("proxy")), ca_file=network.ca_file)
-
-    report = await probe(platform, account, config, route, SystemClock(), alone=True)
+    report = await probe(platform, account, config, partial(account_route, values, network), SystemClock(), alone=True)
     lines = []
     if report.identity is not None:
         place = say["account_place"].format(place=report.place) if report.place else ""
@@ -68,6 +65,11 @@ async def try_account(
         lines.append(say["remedy"].format(remedy=problem.remedy))
     fatal = any(problem.fatal for problem in report.problems)
     return Outcome((*lines, *report.notes), works=report.identity is not None and not fatal)
+
+
+def account_route(values: Mapping[str, Any], network: NetworkSettings, url: str) -> Route:
+    """The route of an account to a URL. values: as in try_account."""
+    return Route(proxy=network.proxy_for(url, values.get("proxy")), ca_file=network.ca_file)
 
 
 async def try_model(model: Mapping[str, Any], network: NetworkSettings, texts: Texts) -> tuple[Outcome, bool]:
@@ -84,8 +86,7 @@ async def try_model(model: Mapping[str, Any], network: NetworkSettings, texts: T
         told = [f"models[0].{each['loc'][0]}: {plain(each['msg'])}" for each in error.errors()]
     if told:
         return Outcome(tuple(say["problem"].format(what=what) for what in told), works=False, fits=False), False
-    route = network.proxy_for(settings.base_url or "https://internet.invalid"), network.ca_file
-    report = await ask(settings, route)
+    report = await ask(settings, (network.proxy_for(settings.base_url or "https://internet.invalid"), network.ca_file))
     return Outcome(tuple(_told(settings, report, say)), works=report.first_word is not None), report.sees is True
 
 

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
+import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import certifi
 
 from channels.feishu.config import SCOPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
+
+    from channels.base import Route
 
 ACCOUNTS = {"feishu": "https://accounts.feishu.cn", "lark": "https://accounts.larksuite.com"}
 """Where apps are registered; Lark users are redirected from the first."""
@@ -37,14 +45,39 @@ class Registered:
     domain: str
 
 
-async def register(domain: str, show: Callable[[str, int], None]) -> Registered:
+async def register(domain: str, show: Callable[[str, int], None], route: Callable[[str], Route]) -> Registered:
     """Let a person create an app. show: receives the link to open or scan, and the seconds for which it is valid.
+    route: as in ChannelPorts.
 
     Raises RegistrationFailed. Cancelling it ends the process.
     """
     root = ACCOUNTS.get(domain, domain)
+    with _variables(route(root)) as env:
+        return await _registered(domain, root, show, env)
+
+
+@contextmanager
+def _variables(route: Route) -> Iterator[dict[str, str]]:
+    """An environment in which the SDK's client takes the route; it has no other settings for that."""
+    proxy = route.proxy or ""
+    env = {**os.environ, "http_proxy": proxy, "https_proxy": proxy, "no_proxy": "" if proxy else "*"}
+    with tempfile.NamedTemporaryFile() as trusted:
+        if route.ca_file is not None:
+            try:
+                trusted.write(Path(certifi.where()).read_bytes() + route.ca_file.read_bytes())
+            except OSError as error:
+                raise RegistrationFailed(f"network.ca_file: {error.strerror}") from error
+            trusted.flush()
+            env["SSL_CERT_FILE"] = trusted.name
+        yield env
+
+
+async def _registered(domain: str, root: str, show: Callable[[str, int], None], env: Mapping[str, str]) -> Registered:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", __name__, root, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        *(sys.executable, "-m", __name__, root),
+        env=env,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     assert process.stdout is not None
     try:
