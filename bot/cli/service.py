@@ -9,13 +9,15 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bot.cli.options import ConfigFile, DataDir, settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bot.settings import Settings
 
 app = typer.Typer(help="Antler as a systemd service.", no_args_is_help=True)
@@ -147,12 +149,36 @@ def installation(settings: Settings, config: Path, user: str | None) -> Installa
     return Installation(
         program=(str(script),) if script.exists() else (sys.executable, "-m", "bot"),
         config=config.absolute(),
-        # Custom skills are installed there, and changed by the agent.
-        writable=(settings.data_dir, *(folder for folder in outside if folder == settings.custom_skills)),
-        readable=(settings.agents_dir, Path(sys.base_prefix)),
+        # Custom skills are installed there, and changed by the agent, as are some folders of the machine.
+        writable=(
+            settings.data_dir,
+            *(folder for folder in outside if folder == settings.custom_skills),
+            *(mount.host for mount in settings.sandbox.mounts if not mount.read_only),
+        ),
+        readable=(Path(sys.base_prefix), *_paths(settings.model_dump())),
         grace=settings.shutdown_grace_seconds,
         user=user,
     )
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    """All paths in a tree of settings: certificates, folders of knowledge, and so on."""
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _paths(inner)
+
+
+def _account(run_as: str | None, config: Path, *, here: bool) -> str:
+    """The user to run as. here: must be one of this machine."""
+    try:
+        if run_as and here:
+            pwd.getpwnam(run_as)
+        return run_as or pwd.getpwuid(config.stat().st_uid).pw_name
+    except KeyError:
+        who = f"there is no user {run_as}" if run_as else f"the owner of {config} is not a user of this machine"
+        raise _refused(f"{who}: name another with --run-as") from None
 
 
 @app.command("install")
@@ -173,7 +199,7 @@ def install_service(
     if data_dir is not None:
         raise _refused("a service takes data_dir from its config: set it there instead of giving --data-dir")
     own = _is_users(user)
-    owner = None if own else run_as or pwd.getpwuid(path.stat().st_uid).pw_name
+    owner = None if own else _account(run_as, path, here=not printed)
     made = installation(settings, path, owner)
     if printed:
         typer.echo(made.unit(), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -115,6 +116,25 @@ def test_own_skills_elsewhere_can_be_written(tmp_path: Path) -> None:
     assert found.program[-1].endswith(("antler", "bot"))
 
 
+def test_paths_of_the_config_are_not_hidden_and_mounts_can_be_written(tmp_path: Path) -> None:
+    mounts = [
+        {"path": "/mnt/drafts", "host": "/srv/drafts", "read_only": False},
+        {"path": "/mnt/reports", "host": "/srv/reports"},
+    ]
+    base = {"channels": {"console": {}}, "data_dir": "/srv/antler", "agents_dir": "/srv/agents"}
+    config = base | {"sandbox": {"mounts": mounts}}
+    unit = installation(Settings.model_validate(config), Path("/srv/config.yaml"), "antler").unit()
+    assert parsed(unit)["Service"]["ReadWritePaths"] == '"/srv/antler" "/srv/drafts"'
+    tls = {"cert": "/home/ada/antler.crt", "key": "/home/ada/antler.key"}
+    for more in (
+        {"http": {"listen": "127.0.0.1:8443", "tls": tls}},
+        {"knowledge": {"enabled": True, "folders": [{"name": "handbook", "path": "/home/ada/handbook"}]}},
+        {"sandbox": {"mounts": [{"path": "/mnt/reports", "host": "/home/ada/reports"}]}},
+    ):
+        found = installation(Settings.model_validate(base | more), Path("/srv/config.yaml"), "antler")
+        assert Path("/home/ada") in {parent for path in found.readable for parent in path.parents}
+
+
 @pytest.fixture
 def at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
     """Runs `antler service` where systemd is not the init."""
@@ -137,6 +157,18 @@ def test_where_systemd_does_not_run_it_says_what_to_do(tmp_path: Path, at_rest: 
     code, unit = at_rest("install", "--print", "--system", "--run-as", "somebody", *config)
     assert (code, parsed(unit)["Service"]["User"]) == (0, "somebody")
     assert not (tmp_path / "data").exists()
+
+
+def test_a_user_that_the_machine_does_not_have_is_named(
+    tmp_path: Path, at_rest: Callable[..., tuple[int, str]]
+) -> None:
+    config = ("--system", "--config", str(tmp_path / "config.yaml"))
+    code, said = at_rest("install", *config, "--run-as", "no-such-user")
+    assert (code, said) == (1, "antler: there is no user no-such-user: name another with --run-as\n")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "config.yaml", 4242, -1)
+        code, said = at_rest("install", *config)
+        assert (code, "config.yaml is not a user of this machine: name another" in said) == (1, True)
 
 
 def test_the_journal_is_that_of_the_unit() -> None:
