@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from bot.clock import SystemClock
 from bot.control import logs
 from bot.control.actions import MACHINE, Action, log_action
-from bot.control.lock import DataDirInUse, DataDirLock
+from bot.control.lock import DataDirInUse, DataDirLock, DataDirUnusable
 from bot.memory.keeper import make_kept, rename_owners
 from bot.settings.sections import ACCOUNT_ID
 from bot.skills.folders import move_owner
@@ -34,7 +34,7 @@ def rename_account(settings: Settings, old: str, new: str) -> int:
         with DataDirLock(settings.data_dir), logs.written(settings):
             asyncio.run(_rename(settings, old, new))
             log_action(Action.RENAME_ACCOUNT, MACHINE, account=new, what=f"{old} to {new}")
-    except DataDirInUse as error:
+    except (DataDirInUse, DataDirUnusable) as error:
         return logs.complain(error)
     except LookupError:
         return logs.complain(f"no account {old!r} has ever been connected")
@@ -66,6 +66,6 @@ def compact(settings: Settings) -> int:
             for file in filter(Path.exists, settings.database_files):
                 before, after = space.compact(file)
                 print(f"{file.name}: {after / MEGABYTE:.1f} MB, was {before / MEGABYTE:.1f} MB")
-    except (DataDirInUse, StoreError) as error:
+    except (DataDirInUse, DataDirUnusable, StoreError) as error:
         return logs.complain(error)
     return 0

@@ -38,6 +38,15 @@ class DataDirInUse(Exception):
         self.pid = pid
 
 
+class DataDirUnusable(OSError):
+    """The folder cannot be created, or the lock in it cannot be opened."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.filename}: {self.strerror}; the data folder and all in it must belong to the user that runs antler"
+        )
+
+
 def holder(data_dir: Path) -> int | None:
     """The id of the process that holds the folder, 0 when it is unknown; None when no process does. Changes nothing."""
     try:
@@ -56,7 +65,7 @@ def holder(data_dir: Path) -> int | None:
 
 
 class DataDirLock:
-    """A lock held within the block. Raises DataDirInUse, OSError when the folder cannot be used.
+    """A lock held within the block. Raises DataDirInUse, DataDirUnusable.
 
     file: the file to lock, for other processes that share the folder with its holder.
     """
@@ -67,8 +76,11 @@ class DataDirLock:
         self._fd: int | None = None
 
     def __enter__(self) -> None:
-        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._data_dir / self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(self._data_dir / self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise DataDirUnusable(error.errno, error.strerror, error.filename) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -121,7 +133,7 @@ def do_there_or_here(
             return logs.complain(
                 f"{who} holds {settings.data_dir} and has not answered; it may still do this, see its log"
             )
-        except StoreError as error:
+        except (DataDirUnusable, StoreError) as error:
             return logs.complain(Redactor(settings.secrets())(str(error)))
     if not answer.get("done"):
         return logs.complain(str(answer.get("text")))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
 from bot.control import logs
-from bot.control.lock import DataDirInUse, DataDirLock, mark_shared
+from bot.control.lock import DataDirInUse, DataDirLock, DataDirUnusable, mark_shared
 from bot.control.server import NO_CONSOLE, NotRunning
 from bot.http.listener import HttpUnavailable
 from bot.process import terminal
@@ -163,7 +163,7 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
             if code != OK and at_terminal:
                 print(f"antler: it stopped; see {settings.data_dir / LOG_FILE}", file=sys.stderr)
             return code
-    except DataDirInUse as error:
+    except (DataDirInUse, DataDirUnusable) as error:
         return logs.complain(error, CONFIG_ERROR)
     except HttpUnavailable as error:
         return logs.complain(error, FAILURE)

@@ -17,7 +17,7 @@ import psycopg
 
 from bot.clock import SystemClock
 from bot.control import logs
-from bot.control.lock import SHARED, DataDirInUse, DataDirLock
+from bot.control.lock import SHARED, DataDirInUse, DataDirLock, DataDirUnusable
 from bot.files.sandboxes import Sandboxes
 from bot.http.listener import HttpUnavailable, listening
 from bot.operations.health import HealthService
@@ -88,6 +88,8 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
     except DataDirInUse as error:
         who = f"process {error.pid}" if error.pid else "another process"
         return logs.complain(f"{who} is the worker {name!r} of this data_dir: use another --name", CONFIG_ERROR)
+    except DataDirUnusable as error:
+        return logs.complain(error, CONFIG_ERROR)
     except StoreError as error:
         return logs.complain(redact(str(error)), FAILURE)
 

@@ -143,6 +143,14 @@ def test_a_config_or_a_data_folder_of_another_user_is_a_problem_of_the_config(tm
             folder.chmod(0o700)
 
 
+def test_run_names_a_lock_that_it_cannot_open(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    (tmp_path / "data" / "antler.lock").mkdir(parents=True)  # root could open any file
+    done = antler("run", cwd=tmp_path)
+    assert done.returncode == 78
+    assert done.stderr.startswith(f"antler: {tmp_path}/data/antler.lock: Is a directory; the data folder")
+
+
 def test_options_win_and_are_named_when_wrong(tmp_path: Path) -> None:
     write(tmp_path, CHANNELS)
     assert f"data      {tmp_path}/elsewhere" in antler("check-config", "--data-dir", "elsewhere", cwd=tmp_path).stdout

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.cli.maintenance import compact
 from bot.control.lock import FILE, DataDirInUse, DataDirLock, do_there_or_here
 from tests.bot.settings_files import CHANNELS, settings_of
 
@@ -69,6 +70,19 @@ def test_a_process_that_does_not_answer_in_time_is_not_to_be_stopped(
         assert do_there_or_here(settings, "access", {}, here) == 1
     said = f"process {os.getpid()} holds {settings.data_dir} and has not answered; it may still do this, see its log"
     assert said in capsys.readouterr().err
+
+
+def test_a_lock_of_another_user_is_named_by_what_needs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def here(*_: object) -> dict[str, object]:
+        raise AssertionError("the folder cannot be held")
+
+    settings = settings_of(tmp_path, CHANNELS)
+    lock = settings.data_dir / FILE
+    lock.mkdir(parents=True)  # root could open any file
+    assert do_there_or_here(settings, "access", {}, here) == 1
+    assert compact(settings) == 1
+    said = f"{lock}: Is a directory; the data folder and all in it must belong to the user that runs antler\n"
+    assert capsys.readouterr().err == f"antler: {said}" * 2
 
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
