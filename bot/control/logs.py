@@ -313,8 +313,16 @@ FILE_BYTES, EARLIER_FILES = 10_000_000, 5
 class _LogFile(RotatingFileHandler):
     def shouldRollover(self, record: logging.LogRecord) -> bool:
         """Whether the file has reached its size, without the length of the record, which would have to be formatted and
-        redacted for that alone."""
-        return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
+        redacted for that alone. A file that was moved away or deleted is first replaced by a new one."""
+        if self.stream is None:
+            return False
+        opened = os.fstat(self.stream.fileno())
+        with suppress(FileNotFoundError):
+            if os.path.samestat(opened, os.stat(self.baseFilename)):
+                return opened.st_size >= self.maxBytes
+        former, self.stream = self.stream, self._open()
+        former.close()
+        return False
 
     def _open(self) -> TextIOWrapper:
         """Open the file, readable by its owner alone whatever the umask is: commands write to it too."""

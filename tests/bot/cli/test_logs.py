@@ -57,6 +57,21 @@ def test_what_is_logged_is_shown_with_its_day(
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("taken", ["deleted", "moved"])
+def test_a_file_that_somebody_takes_away_is_begun_anew(kept: Path, taken: str) -> None:
+    logs.keep(kept, "text", Redactor([SECRET]))
+    log, log_file = logging.getLogger("bot.test"), kept / "antler.log"
+    log.warning("first")
+    if taken == "moved":
+        log_file.rename(kept / "by-logrotate")
+    else:
+        log_file.unlink()
+    log.warning("second")
+    log.warning("third")
+    assert [line.rpartition(" ")[2] for line in log_file.read_text().splitlines()] == ["second", "third"]
+    assert log_file.stat().st_mode & 0o777 == 0o600
+
+
 class Counting(Redactor):
     """texts: how many were redacted."""
 
