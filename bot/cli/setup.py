@@ -61,10 +61,8 @@ def init(
         flags = read_flags(platform or (), secret_env or (), provider, base_url, model, settings or ())
     except WrongFlags as error:
         raise _ended(str(error), EXIT_USAGE) from None
-    if not file.absolute().parent.is_dir():
-        raise _ended(f"the folder {file.absolute().parent} does not exist", EXIT_USAGE)
-    if not os.access(file.absolute().parent, os.W_OK | os.X_OK):
-        raise _ended(f"the folder {file.absolute().parent} cannot be written to", EXIT_USAGE)
+    if not os.access(folder := file.absolute().parent, os.W_OK | os.X_OK):
+        raise _ended(f"the folder {folder} does not exist, or cannot be written to", EXIT_USAGE)
     texts, files = texts_for(language or _terminal_language()), ConfigFiles(file, os.environ)
     if yes:
         _scripted(files, flags, texts)
@@ -74,6 +72,7 @@ def init(
 
 def _scripted(files: ConfigFiles, flags: Flags, texts: Texts) -> None:
     from bot.settings import ConfigError
+    from bot.setup.files import Unwritable
     from bot.setup.script import TrialFailed, WrongFlags, write
 
     try:
@@ -82,6 +81,8 @@ def _scripted(files: ConfigFiles, flags: Flags, texts: Texts) -> None:
         raise _ended(str(error), EXIT_USAGE) from None
     except TrialFailed:
         raise _ended(texts.setup["left"], EXIT_FAILURE) from None
+    except Unwritable as error:
+        raise _ended(str(error), EXIT_FAILURE) from None
     except ConfigError as error:
         raise _ended(str(error), EXIT_CONFIG) from None
 
@@ -92,6 +93,7 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise _ended(FLAGS, EXIT_USAGE)
     from bot.settings import ConfigError
+    from bot.setup.files import Unwritable
     from bot.setup.questions import Questions
     from bot.setup.wizard import Left, Wizard, ask_start
 
@@ -111,6 +113,8 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
         chosen = asyncio.run(talk())
     except (Left, KeyboardInterrupt, EOFError):  # Ctrl-D is the last
         raise _ended(texts.setup["left"], EXIT_INTERRUPTED) from None
+    except Unwritable as error:
+        raise _ended(str(error), EXIT_FAILURE) from None
     except ConfigError as error:
         raise _ended(str(error), EXIT_CONFIG) from None
     if chosen == "now":

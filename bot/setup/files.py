@@ -61,6 +61,10 @@ class Draft:
         return inner
 
 
+class Unwritable(Exception):
+    """A file cannot be written, such as on a full disk; the text names it."""
+
+
 class ConfigFiles:
     """The config file and the .env beside it. fresh: an existing config is replaced, and kept under another name."""
 
@@ -128,7 +132,10 @@ class ConfigFiles:
         return "\n".join([*lines, *(_assignment(*item) for item in left.items()), ""])
 
     def write(self, draft: Draft) -> list[Path]:
-        """Write the answers; returns the written files. The secrets come first: a config without them is useless."""
+        """Write the answers; returns the written files. The secrets come first: a config without them is useless.
+
+        Raises Unwritable.
+        """
         config = self.config_text(draft)
         written = []
         if draft.secrets:
@@ -209,6 +216,13 @@ def _assignment(name: str, value: str) -> str:
 
 
 def _replace(path: Path, text: str, *, readers: bool = False) -> None:
+    try:
+        _write(path, text, readers=readers)
+    except OSError as error:
+        raise Unwritable(f"{path}: {error.strerror}") from error
+
+
+def _write(path: Path, text: str, *, readers: bool) -> None:
     """Write a file so that at any moment either the old or the new one is there, complete, of the same owner. readers:
     those of the old one, such as a container's user, can read the new one."""
     other = path.with_name(f".{path.name}.new")

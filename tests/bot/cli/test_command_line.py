@@ -138,6 +138,8 @@ def test_a_config_or_a_data_folder_of_another_user_is_a_problem_of_the_config(tm
                 done = antler(command, *place, cwd=Path("/"), user=user)
                 assert done.returncode == 78, done.stderr
                 assert message in " ".join((done.stdout + done.stderr).split())
+        done = antler("init", "--yes", "--platform", "console", "--config", str(config), cwd=Path("/"), user=user)
+        assert (done.returncode, done.stderr.endswith("or cannot be written to\n")) == (2, True)
     finally:
         for folder in (closed, data):
             folder.chmod(0o700)

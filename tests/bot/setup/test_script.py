@@ -97,6 +97,14 @@ async def test_an_account_has_its_own_settings_of_flags_and_of_the_config(
     assert "config.yaml: network.proxy: should be http://host:port" in output
 
 
+async def test_a_file_or_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".config.yaml.new").mkdir()  # in the way of what is renamed at the end
+    code, output = await antler(tmp_path, "--yes", "--platform", "console")
+    assert (code, output.splitlines()[-1]) == (1, f"antler: {tmp_path}/config.yaml: Is a directory")
+    code, output = await antler(tmp_path, "--yes", "--platform", "console", "--config", "none/config.yaml")
+    assert (code, output) == (2, f"antler: the folder {tmp_path}/none does not exist, or cannot be written to\n")
+
+
 async def test_what_does_not_work_is_said_and_nothing_is_written(
     telegram: TelegramSimulator, simulator: ModelSimulator, tmp_path: Path
 ) -> None:
