@@ -180,9 +180,17 @@ def _set_aside(folder: Path, names: list[str]) -> Path | None:
     if not names:
         return None
     aside = Path(tempfile.mkdtemp(prefix=time.strftime("replaced-%Y%m%d-%H%M%S-"), dir=folder))
+    _hand_over(aside, folder)
     for name in names:
         (folder / name).rename(aside / name)
     return aside
+
+
+def _hand_over(new: Path, folder: Path) -> None:
+    """Give what root has just made in the data folder to the folder's owner."""
+    if os.geteuid() == 0:
+        standing = folder.stat()
+        os.chown(new, standing.st_uid, standing.st_gid)
 
 
 def _put(settings: Settings, staging: Path, manifest: Manifest) -> list[str]:
@@ -208,6 +216,7 @@ def _put(settings: Settings, staging: Path, manifest: Manifest) -> list[str]:
             shutil.move(staging / name, place)
         else:
             beside.mkdir(mode=0o700, exist_ok=True)
+            _hand_over(beside, settings.data_dir)
             (staging / name).rename(beside / name)
             wanted = f", compare them with {place}" if place is not None else ", compare it with yours"
             notes.append(f"{name} of that time: {beside / name}{wanted}")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tarfile
 from typing import TYPE_CHECKING
+
+import pytest
 
 from bot.backup.commands import backup, restore
 from bot.clock import SystemClock
@@ -14,8 +17,6 @@ from bot.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 SECRET = "sk-0123456789abcdef"
 
@@ -116,6 +117,18 @@ async def test_everything_comes_back_to_its_place(tmp_path: Path, capsys: pytest
     assert sorted(path.name for path in (new / "data").iterdir()) == sorted(
         ["antler.db", "antler.lock", "antler.log", "mcp", "restored", "spool", "threads", "users"]
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root restores for another user")
+async def test_what_root_restores_belongs_to_the_user_of_the_folder(tmp_path: Path) -> None:
+    settings, target = await standing(tmp_path / "old"), tmp_path / "copy.tar.zst"
+    given = {"files": True, "secrets": False, "config_is_secret": False}
+    await asyncio.to_thread(backup, settings, tmp_path / "old/config.yaml", target, **given)
+    data = settings.data_dir
+    os.chown(data, 10001, 10001)
+    assert restore(settings, target, force=True) == 0
+    (aside,) = data.glob("replaced-*")
+    assert {path.stat().st_uid for path in (data, data / "antler.db", data / "restored", aside)} == {10001}
 
 
 async def test_what_cannot_be_restored_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
