@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bot.http.served import PERSON
+from bot.http.auth import COOKIE
+from tests.bot.http.served import ADMIN, PERSON
 from tests.browser.conftest import missing, say
 from tests.browser.test_chat import PHONE, accessible
 from tests.browser.test_panel import looking
@@ -148,6 +149,20 @@ async def test_a_chat_is_branched_and_a_message_edited_in_another(tmp_path: Path
         assert await page.input_value("#text") == ""
         await page.get_by_role("link", name="revenue.csv CSV").click()
         await page.locator("#side table").wait_for()
+    assert faults == []
+
+
+async def test_what_is_typed_in_a_new_chat_is_not_shown_to_who_signs_in_next(tmp_path: Path) -> None:
+    faults: list[str] = []
+    async with office(tmp_path) as world, looking(world, PERSON, faults) as page:
+        await page.goto("/")
+        await page.fill("#text", "not sent yet")
+        await page.reload()
+        assert await page.input_value("#text") == "not sent yet"
+        other = (await world.browser(ADMIN)).cookies[COOKIE]
+        await page.context.add_cookies([{"name": COOKIE, "value": other, "url": page.url}])
+        await page.reload()
+        assert await page.input_value("#text") == ""
     assert faults == []
 
 

@@ -11,7 +11,8 @@ const typing = document.getElementById("typing");
 const coarse = matchMedia("(pointer: coarse)");
 const api = `${base}/api/conversations/${chat.dataset.chat}`;
 const draftOf = (name) => `antler-draft-${name}`;
-let draftKey = draftOf(chat.dataset.fresh === "yes" && !location.pathname.endsWith(chat.dataset.chat) ? "new" : chat.dataset.chat);
+const [owner] = chat.dataset.chat.split("-"); // the next one who signs in here has drafts of their own
+let draftKey = draftOf(chat.dataset.fresh === "yes" && !location.pathname.endsWith(chat.dataset.chat) ? `new-${owner}` : chat.dataset.chat);
 
 // ---- Where the reader is: at the end the page follows what grows, elsewhere it stays.
 let following = true;
