@@ -366,6 +366,16 @@ async def test_the_list_of_chats_keeps_the_focus_while_answers_come(site: Site) 
     assert site.faults == []
 
 
+async def test_a_long_line_is_seen_whole_where_fields_do_not_grow_by_themselves(site: Site) -> None:
+    async with site.open() as page:
+        await page.evaluate("document.getElementById('text').style.fieldSizing = 'fixed'")
+        await page.fill("#text", "word " * 100)
+        assert await page.eval_on_selector("#text", "text => text.scrollHeight <= text.clientHeight")
+        await page.fill("#text", "word")
+        assert await page.eval_on_selector("#text", "text => text.rows") == 1
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

@@ -174,6 +174,7 @@ let sending = false;
 
 function resize() {
   text.rows = Math.min(12, text.value.split("\n").length);
+  while (text.rows < 12 && text.scrollHeight > text.clientHeight) text.rows += 1; // lines that are broken, in browsers without field-sizing
 }
 function keep(draft = text.value) {
   try { draft ? sessionStorage.setItem(draftKey, draft) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
