@@ -376,6 +376,19 @@ async def test_a_long_line_is_seen_whole_where_fields_do_not_grow_by_themselves(
     assert site.faults == []
 
 
+async def test_another_language_is_chosen_in_a_chat_that_has_just_begun(site: Site) -> None:
+    async with site.open(locale="en") as page:
+        await say(page, "markdown")
+        await answered(page)
+        address = page.url
+        await page.click("details.you summary")
+        await page.get_by_role("button", name="中文").click()
+        await page.get_by_role("button", name="停止").wait_for(state="hidden")
+        await page.wait_for_selector('html[lang^="zh"]')
+        assert page.url == address
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

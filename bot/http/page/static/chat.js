@@ -149,6 +149,7 @@ function begun() {
   keep();
   document.getElementById("actions").hidden = false;
   history.replaceState(null, "", `${base}/c/${chat.dataset.chat}`);
+  document.querySelector('.preferences [name="next"]').value = `/c/${chat.dataset.chat}`;
 }
 
 let listing = 0;
