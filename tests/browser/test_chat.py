@@ -389,6 +389,20 @@ async def test_another_language_is_chosen_in_a_chat_that_has_just_begun(site: Si
     assert site.faults == []
 
 
+async def test_a_page_of_an_earlier_session_says_that_it_has_ended(site: Site) -> None:
+    async with site.open() as page:
+        await page.context.clear_cookies()
+        other = await site.tab(page.context, await site.link())
+        await other.get_by_role("button", name="Continue").click()
+        await other.wait_for_url(re.compile(r"/$"))
+        await say(page, "kept")
+        await page.locator(".toast.bad", has_text="You are signed out. Reload the page").wait_for()
+        await page.reload()
+        assert await page.input_value("#text") == "kept"
+    assert ["403" in fault for fault in site.faults] == [True]
+    site.faults.clear()
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

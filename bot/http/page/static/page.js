@@ -40,6 +40,7 @@ export async function reason(answer) {
   if (answer.status === 401) return say("signed_out");
   try {
     const { code, message } = (await answer.json()).error;
+    if (code === "csrf") return say("signed_out"); // and in again, in another tab
     return words[`problem_${code}`] || message || say("refused");
   } catch {
     return say("refused");
