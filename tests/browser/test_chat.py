@@ -122,6 +122,17 @@ async def test_files_are_attached_and_nothing_that_is_written_runs(site: Site, t
     assert site.faults == []
 
 
+async def test_words_are_dragged_from_an_answer_into_the_message(site: Site) -> None:
+    async with site.open() as page:
+        await say(page, "markdown")
+        await answered(page)
+        words = page.locator(".message.bot .prose p").last
+        await words.evaluate("words => getSelection().selectAllChildren(words)")
+        await words.drag_to(page.locator("#text"), source_position={"x": 8, "y": 8})
+        assert await page.input_value("#text") == (await words.inner_text()).strip()
+    assert site.faults == []
+
+
 async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
     async with site.open(**PHONE, locale="zh-CN", color_scheme="dark") as page:
         assert await page.get_by_role("heading", name="欢迎使用 Antler").is_visible()

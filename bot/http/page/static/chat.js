@@ -358,8 +358,11 @@ document.addEventListener("dragenter", (event) => {
   if (event.dataTransfer.types.includes("Files")) { dragged += 1; drop.classList.add("shown"); }
 });
 document.addEventListener("dragleave", () => { dragged = Math.max(0, dragged - 1); if (!dragged) drop.classList.remove("shown"); });
-document.addEventListener("dragover", (event) => event.preventDefault());
+/** Words that are dragged into a field, which the browser puts there. */
+const inserts = (event) => event.target.matches?.("textarea, input") && !event.dataTransfer.types.includes("Files");
+document.addEventListener("dragover", (event) => { if (!inserts(event)) event.preventDefault(); });
 document.addEventListener("drop", (event) => {
+  if (inserts(event)) return;
   event.preventDefault();
   dragged = 0;
   drop.classList.remove("shown");
