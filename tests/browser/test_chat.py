@@ -133,6 +133,20 @@ async def test_words_are_dragged_from_an_answer_into_the_message(site: Site) -> 
     assert site.faults == []
 
 
+async def test_a_chat_is_printed_dark_on_white_and_nothing_covers_it(site: Site) -> None:
+    async with site.open(locale="en") as page:
+        await say(page, "markdown")
+        await answered(page)
+        await page.click("details.you summary")
+        await page.get_by_role("button", name="Dark").click()
+        await page.wait_for_selector('html[data-theme="dark"]')
+        await page.emulate_media(media="print")
+        assert await page.locator("#composer").is_hidden()
+        assert await page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+        assert await page.locator(".prose table").is_visible()
+    assert site.faults == []
+
+
 async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
     async with site.open(**PHONE, locale="zh-CN", color_scheme="dark") as page:
         assert await page.get_by_role("heading", name="欢迎使用 Antler").is_visible()
