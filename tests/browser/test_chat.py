@@ -150,6 +150,8 @@ async def test_a_chat_is_printed_dark_on_white_and_nothing_covers_it(site: Site)
 async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
     async with site.open(**PHONE, locale="zh-CN", color_scheme="dark") as page:
         assert await page.get_by_role("heading", name="欢迎使用 Antler").is_visible()
+        hint = await page.get_attribute("#text", "enterkeyhint")
+        assert hint is None, "the key of a phone's keyboard makes a new line, and may not be called Send"
         await say(page, "markdown")
         await page.click("#send")
         await page.wait_for_selector(".prose table")
