@@ -430,6 +430,15 @@ async def test_a_page_of_an_earlier_session_says_that_it_has_ended(site: Site) -
     site.faults.clear()
 
 
+async def test_what_a_form_answers_below_the_window_is_scrolled_to(site: Site) -> None:
+    async with site.open("/configuration", locale="en", viewport={"width": 1280, "height": 800}) as page:
+        await page.get_by_role("button", name="Check and compare").click()
+        told = page.locator("#checked h2")
+        await told.wait_for()
+        assert await told.evaluate("told => told.getBoundingClientRect().bottom <= innerHeight")
+    assert site.faults == []
+
+
 async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
     async with site.open(signed_in=False) as page:
         assert page.url.endswith("/signin")

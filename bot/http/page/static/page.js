@@ -183,6 +183,7 @@ document.addEventListener("submit", async (event) => {
   if (answer.headers.get("Content-Type")?.startsWith("text/html")) {
     if (region.contains(document.activeElement)) document.activeElement.blur();
     fill(region, await answer.text());
+    if (region.getBoundingClientRect().top > innerHeight - 80) region.scrollIntoView({ block: "nearest" });
   } else if (region.dataset.region) {
     refresh(region);
   }
