@@ -430,6 +430,21 @@ async def test_a_page_of_an_earlier_session_says_that_it_has_ended(site: Site) -
     site.faults.clear()
 
 
+async def test_what_a_form_says_is_read_on_the_page_to_which_it_leads(site: Site) -> None:
+    async with site.open(locale="en") as page:
+        await say(page, "markdown")
+        await answered(page)
+        await page.click("details.more summary")
+        await page.get_by_role("button", name="Delete chat").click()
+        await page.locator("dialog[open] button[value=confirm]").click()
+        await page.wait_for_url(re.compile(r"/$"))
+        await page.locator(".toast", has_text="delete").wait_for()
+        await page.reload()
+        await page.wait_for_function("() => document.activeElement.id === 'text'")
+        assert await page.locator(".toast").count() == 0
+    assert site.faults == []
+
+
 async def test_what_a_form_answers_below_the_window_is_scrolled_to(site: Site) -> None:
     async with site.open("/configuration", locale="en", viewport={"width": 1280, "height": 800}) as page:
         await page.get_by_role("button", name="Check and compare").click()

@@ -149,6 +149,12 @@ export function confirmed(question, danger = true) {
   });
 }
 
+// What was said by the page that led here.
+const SAID = "antler-said";
+const saidBefore = sessionStorage.getItem(SAID);
+sessionStorage.removeItem(SAID);
+if (saidBefore) toast(decodeURIComponent(saidBefore));
+
 // ---- Forms: data-async sends without leaving the page; data-confirm asks first; data-target is what the answer fills.
 document.addEventListener("submit", async (event) => {
   const form = event.target;
@@ -175,9 +181,13 @@ document.addEventListener("submit", async (event) => {
   if (button) button.disabled = false;
   if (!answer) return;
   const said = answer.headers.get("X-Antler-Toast") ?? encodeURIComponent(form.dataset.done ?? "");
-  if (said) toast(decodeURIComponent(said));
   const place = answer.headers.get("X-Antler-Location") ?? form.dataset.then;
-  if (place) { location.assign(place); return; }
+  if (place) {
+    try { sessionStorage.setItem(SAID, said); } catch { /* no room: it stays unsaid */ }
+    location.assign(place);
+    return;
+  }
+  if (said) toast(decodeURIComponent(said));
   const region = form.dataset.target ? document.querySelector(form.dataset.target) : form.closest("[data-region]");
   if (!region) return;
   if (answer.headers.get("Content-Type")?.startsWith("text/html")) {
