@@ -180,7 +180,7 @@ function resize() {
 function keep(draft = text.value) {
   try { draft ? sessionStorage.setItem(draftKey, draft) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
 }
-text.addEventListener("input", () => { unsent = null; resize(); keep(); });
+text.addEventListener("input", () => { unsent.clear(); resize(); keep(); });
 text.addEventListener("keydown", (event) => {
   // Enter that ends a Chinese or Japanese word sends nothing (229: in Safari); on a phone it makes a new line.
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229 || coarse.matches) return;
@@ -205,13 +205,15 @@ composer.addEventListener("submit", async (event) => {
   focusText();
 });
 
-let unsent = null; // what failed, as it was sent: it may have arrived, and the same id again is the same message
+const unsent = new Map(); // what failed, as it was sent, with its id: it may have arrived, and the same id again is the same message
 async function post(words, uploads = []) {
   const message = { text: words, attachments: uploads };
-  const id = unsent?.message === JSON.stringify(message) ? unsent.id : newId();
+  const sent = JSON.stringify(message);
+  const id = unsent.get(sent) ?? newId();
   const body = JSON.stringify({ ...message, client_id: id });
   const answer = await send(`${api}/messages`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
-  unsent = answer ? null : { message: JSON.stringify(message), id };
+  if (answer) unsent.delete(sent);
+  else unsent.set(sent, id);
   return answer !== null;
 }
 
