@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from channels.base import Health, Part
+from channels.base import ConnectionState, Health, Part
 from channels.errors import AttachmentFailed, NotCommitted, Rejected
 from channels.message import Unparsed
 from channels.text.sanitize import one_line
@@ -107,6 +107,16 @@ class Adapter:
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """None: most platforms have no streams, or messages that can be edited afterwards."""
         return None
+
+
+class LocalAdapter(Adapter):
+    """Base of adapters without a wire that could fail: while one runs, it is connected."""
+
+    @property
+    def health(self) -> Health:
+        if self._health.state is ConnectionState.CONNECTED:
+            self._health.last_sign = self._ports.clock.monotonic()
+        return self._health
 
 
 class Missing:

@@ -53,18 +53,18 @@ class Capabilities:
     smallest_file, largest_file: size limits in bytes of a file sent by a bot; None for no limit.
     """
 
-    edits: bool
-    append_only_stream: bool
-    stream_ttl: float | None
-    buttons: bool
-    files: bool
-    typing: bool
     text_unit: TextUnit
     max_unit: int
-    idempotent_send: bool
     findable_after_crash: bool
     edit_interval_dm: float
     edit_interval_group: float
+    edits: bool = True
+    append_only_stream: bool = False
+    stream_ttl: float | None = None
+    buttons: bool = True
+    files: bool = True
+    typing: bool = True
+    idempotent_send: bool = False
     preview_dm: bool = False
     preview_ttl: float = 20.0
     operator: bool = False

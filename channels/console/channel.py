@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cachetools import LRUCache
 
-from channels.adapter import Adapter
-from channels.base import BotIdentity, ConnectionState, Health, Part
+from channels.adapter import LocalAdapter
+from channels.base import BotIdentity, ConnectionState, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.console.frames import Entered, Line, Menu, Removed, Shown, Typing
 from channels.errors import AttachmentFailed, MessageGone, Rejected, Temporary
@@ -38,12 +38,7 @@ MAX_SCREENS = 100
 MAX_UNIT = 1_000_000
 """Characters of one message: not a limit of terminals, only a bound on the size of one edit."""
 CAPABILITIES = Capabilities(
-    edits=True,
-    append_only_stream=False,
-    stream_ttl=None,
     buttons=False,
-    files=True,
-    typing=True,
     text_unit=TextUnit.CHARACTERS,
     max_unit=MAX_UNIT,
     idempotent_send=True,
@@ -157,8 +152,11 @@ class Session:
         self.link.close()
 
 
-class ConsoleChannel(Adapter):
+class ConsoleChannel(LocalAdapter):
     """`Channel` for the terminals of this machine. `attach` gives it terminals, before or while it runs."""
+
+    capabilities, rate = CAPABILITIES, RATE
+    layout = staticmethod(layout)
 
     def __init__(self, account: str, config: ConsoleConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
@@ -168,21 +166,6 @@ class ConsoleChannel(Adapter):
         self._screens: LRUCache[str, Screen] = LRUCache(MAX_SCREENS)
         self._changed = asyncio.Event()
         self._menus: dict[str, Menu] = {}
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return CAPABILITIES
-
-    @property
-    def rate(self) -> Rate:
-        return RATE
-
-    @property
-    def health(self) -> Health:
-        if self._health.state is ConnectionState.CONNECTED:
-            # No wire exists that could fail: links within this machine report their end at once.
-            self._health.last_sign = self._ports.clock.monotonic()
-        return self._health
 
     def attach(self, link: ConsoleLink, owner: bool = False, idle: Idle = _at_once) -> Session:
         """Add a terminal. owner: `run` ends with it; its chat is "terminal", the chats of others "terminal-1" and so
@@ -274,9 +257,6 @@ class ConsoleChannel(Adapter):
         for session in self._sessions.values():
             if address is None or address.chat == session.chat:
                 session.link.show(menu)
-
-    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return layout(message)
 
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False

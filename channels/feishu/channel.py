@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from channels.adapter import Missing
     from channels.base import ChannelPorts, Hello, Part, Probe, Sink
-    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.message import Address, Attachment, ButtonPressed
 
 _REMEMBERED = 1_000
 _NO_RECEIPT = "the `receipt` reaction is not shown"
@@ -87,6 +87,8 @@ class Receipts:
 class FeishuChannel(Adapter):
     """One app's account, see `channels.base.Channel`."""
 
+    layout = staticmethod(outbound.layout)
+
     def __init__(self, account: str, config: FeishuConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
         self._config = config
@@ -100,11 +102,6 @@ class FeishuChannel(Adapter):
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            edits=True,
-            append_only_stream=False,
-            stream_ttl=None,
-            buttons=True,
-            files=True,
             smallest_file=1,
             largest_file=MAX_FILE,
             typing=bool(self._config.receipt),
@@ -157,9 +154,6 @@ class FeishuChannel(Adapter):
 
     async def close(self) -> None:
         await self._api.close()
-
-    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return outbound.layout(message)
 
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False

@@ -14,8 +14,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from channels.adapter import Adapter, Keyboard, commit, keyboard, open_regular, storable
-from channels.base import BotIdentity, ConnectionState, Health, Part
+from channels.adapter import Keyboard, LocalAdapter, commit, keyboard, open_regular, storable
+from channels.base import BotIdentity, ConnectionState, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, MessageGone, Rejected
 from channels.http.board import Board, Shown
@@ -36,12 +36,6 @@ MAX_BOARDS = 1000
 CHUNK = 256 * 1024
 LONGEST_CLIENT_ID = 100
 CAPABILITIES = Capabilities(
-    edits=True,
-    append_only_stream=False,
-    stream_ttl=None,
-    buttons=True,
-    files=True,
-    typing=True,
     text_unit=TextUnit.CHARACTERS,
     max_unit=MAX_UNIT,
     idempotent_send=True,
@@ -128,9 +122,12 @@ def sent_id(chat: str, idem_key: str) -> str:
     return "b" + hashlib.sha256(f"{chat}\0{idem_key}".encode()).hexdigest()[:20]
 
 
-class HttpChannel(Adapter):
+class HttpChannel(LocalAdapter):
     """`Channel` for all conversations of one account, `web` or `api`, with the methods for the HTTP side: `post`,
     `press`, `follow`. There is no wire: it is connected while it runs."""
+
+    capabilities, rate = CAPABILITIES, RATE
+    layout = staticmethod(layout)
 
     def __init__(self, account: str, config: HttpConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
@@ -140,20 +137,6 @@ class HttpChannel(Adapter):
         self._count = 0
         self._process = os.urandom(4).hex()
         """Identifies this process in the ids of changes."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return CAPABILITIES
-
-    @property
-    def rate(self) -> Rate:
-        return RATE
-
-    @property
-    def health(self) -> Health:
-        if self._health.state is ConnectionState.CONNECTED:
-            self._health.last_sign = self._ports.clock.monotonic()  # no wire exists that could fail
-        return self._health
 
     # Methods for the HTTP side.
 
@@ -250,9 +233,6 @@ class HttpChannel(Adapter):
 
     async def close(self) -> None:
         self._health.state = ConnectionState.STOPPED
-
-    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return layout(message)
 
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False

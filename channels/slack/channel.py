@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from channels.base import About, ChannelPorts, Hello, LiveReply, Part, Probe, Sink
-    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.message import Address, Attachment, ButtonPressed
     from channels.slack.config import SlackConfig
     from channels.slack.inbound import Found
 
@@ -61,6 +61,8 @@ _COMMANDS = frozenset(name for name, _ in COMMANDS)
 class SlackChannel(Adapter):
     """One account on Slack, see `channels.base.Channel`."""
 
+    layout = staticmethod(outbound.layout)
+
     def __init__(self, account: str, config: SlackConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
         self._config = config
@@ -76,18 +78,13 @@ class SlackChannel(Adapter):
     def capabilities(self) -> Capabilities:
         streaming = self._config.streaming == "stream"
         return Capabilities(
-            edits=True,
             append_only_stream=streaming,
             stream_ttl=streams.STREAM_SECONDS if streaming else None,
             stream_sign=streams.SIGN_SECONDS if streaming else None,
-            buttons=True,
-            files=True,
             smallest_file=1,
             largest_file=MAX_UPLOAD,
-            typing=True,
             text_unit=TextUnit.CHARACTERS,
             max_unit=outbound.PAGE_CHARACTERS,
-            idempotent_send=False,
             findable_after_crash=True,
             edit_interval_dm=_EDIT_SECONDS,
             edit_interval_group=_APPEND_SECONDS if streaming else _EDIT_SECONDS,
@@ -169,9 +166,6 @@ class SlackChannel(Adapter):
             if is_file(message_id):
                 self._uploads.see(message_id)
             self._sightings.see(chat, message_id)
-
-    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return outbound.layout(message)
 
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False

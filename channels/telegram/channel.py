@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
     from channels.base import About, ChannelPorts, Command, Hello, Part, Probe, Sink
-    from channels.message import Address, Attachment, InboundEvent, OutboundMessage
+    from channels.message import Address, Attachment, InboundEvent
     from channels.telegram.config import TelegramConfig
 
 _REMEMBERED_REFUSALS = 1000
@@ -34,6 +34,8 @@ _REMEMBERED_REFUSALS = 1000
 
 class TelegramChannel(Adapter):
     """The `Channel` of one Telegram bot."""
+
+    layout = staticmethod(outbound.layout)
 
     def __init__(self, account: str, config: TelegramConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
@@ -45,18 +47,11 @@ class TelegramChannel(Adapter):
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            edits=True,
-            append_only_stream=False,
-            stream_ttl=None,
-            buttons=True,
-            files=True,
             voice_notes=True,
             smallest_file=1,
             largest_file=MAX_UPLOAD,
-            typing=True,
             text_unit=TextUnit.UTF16,
             max_unit=4096,
-            idempotent_send=False,
             findable_after_crash=self._config.adopt_placeholders,
             edit_interval_dm=1.0,
             edit_interval_group=3.0,
@@ -114,9 +109,6 @@ class TelegramChannel(Adapter):
 
     async def close(self) -> None:
         await self._api.close()
-
-    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return outbound.layout(message)
 
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from channels.base import About, ChannelPorts, Hello, LiveReply, Part, Probe, Sink
-    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.message import Address, Attachment, ButtonPressed
     from channels.wecom.config import WecomConfig
 
 STREAM_SECONDS = 330.0
@@ -32,6 +32,8 @@ STREAM_SECONDS = 330.0
 
 class WecomChannel(Adapter):
     """The `Channel` of one WeCom robot."""
+
+    layout = staticmethod(outbound.layout)
 
     def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:
         super().__init__(account, ports)
@@ -51,14 +53,11 @@ class WecomChannel(Adapter):
             edits=False,
             append_only_stream=True,
             stream_ttl=STREAM_SECONDS,
-            buttons=True,
-            files=True,
             smallest_file=SMALLEST,
             largest_file=LARGEST,
             typing=False,
             text_unit=TextUnit.UTF8_BYTES,
             max_unit=outbound.MESSAGE_BYTES,
-            idempotent_send=False,
             findable_after_crash=False,
             edit_interval_dm=1.0,
             edit_interval_group=1.0,
@@ -114,9 +113,6 @@ class WecomChannel(Adapter):
         text = about.description if welcome is None and about is not None else welcome
         if text:
             await self._politely("welcome", self._api.welcome(req_id, text))
-
-    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return outbound.layout(message)
 
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
