@@ -17,7 +17,7 @@ from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
 from harness.mcp.config import LEAD
 from harness.mcp.offering import given_names, offering
-from harness.middleware import ChainParts, layered, middleware_chain, subagent_chain
+from harness.middleware import ChainParts, layered, middleware_chain
 from harness.prompt import Abilities, sections
 from harness.research.tool import record_tool
 from harness.skills.prompt import SLOT
@@ -294,7 +294,7 @@ def make_subagent(parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool]) 
         parts.model,
         tools=list(tools),
         system_prompt=prompt,
-        middleware=layered(subagent_chain(parts)),
+        middleware=layered(middleware_chain(parts, lead=False)),
         state_schema=ThreadState,
         context_schema=RunScope,
     )

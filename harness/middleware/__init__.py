@@ -16,7 +16,7 @@ from harness.graph.calls import RECORD, is_foreign
 from harness.middleware.effects import EffectGuard, RunReport, StillHere
 from harness.middleware.fallback import Candidate, Fallback
 from harness.middleware.guardrail import Guardrail
-from harness.middleware.limits import BudgetStop, LoopDetection, ModelCallLimit, SubagentCallLimit, SubagentLimit
+from harness.middleware.limits import BudgetStop, LoopDetection, ModelCallLimit, SubagentLimit
 from harness.middleware.llm_errors import LLMErrorHandling
 from harness.middleware.pictures import Sightless, ViewImage
 from harness.middleware.requests import Clarification, DanglingToolCall, DeferredToolFilter, TodoList
@@ -96,28 +96,71 @@ class ChainParts:
         return any(map(is_foreign, self.parts.tools))
 
 
-def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
-    """The chain, outermost first."""
+def middleware_chain(chain: ChainParts, *, lead: bool = True) -> list[AgentMiddleware[Any, Any, Any]]:
+    """The chain, outermost first. lead: of a lead agent; else of a subagent, which keeps nothing, asks no one and
+    delegates nothing. It has no node hook: its short history is cut only when the provider rejects it."""
     shared = chain.parts
-    meanwhile = Meanwhile(shared.steering, chain.settings, shared.clock) if shared.steering is not None else None
-    summarization = chain.summarization(meanwhile)
+    heard = Meanwhile(shared.steering, chain.settings, shared.clock) if lead and shared.steering is not None else None
+    summarization = chain.summarization(heard)
     return [
         # Outermost, so that every request, including retries and summarised ones, has its calls and results paired, and
         # that no one is asked about a call that was cut.
         DanglingToolCall(),
         # Outside the retries and the fallbacks: whichever model answers sees the same prompt.
         chain.slots,
-        # Around everything that calls the model: each attempt passes through the limit and the report below.
+        # Around everything that calls the model: each attempt passes through the limit and the report below. A failure
+        # of a subagent ends only that, and the breaker is shared by all.
         _handling(chain, summarization),
-        # Outside the guardrail: no one is asked about a call that will not be made anyway.
+        *_around_tools(chain),
+        # The node hook: messages that arrived during the run join the history, which is cut before the request is
+        # built; both are stored.
+        *([summarization] if lead else []),
+        # Inside the error handling, so that no retry or summary ever stores a picture.
+        *([ViewImage()] if chain.views_images else []),
+        # At the end of the request, and in no thread.
+        *([TodoList()] if lead and WRITE_TODOS in chain.tools else []),
+        # Offers as few tools as possible: most threads have no research.
+        *([ResearchRecord()] if lead and RECORD in chain.tools else []),
+        # Outside the report, so that it cuts messages in their stored form.
+        *([SubagentLimit(chain.delegates)] if lead and chain.delegates is not None else []),
+        # Outside what reports and counts model calls, since a stop makes one more; inside the retries, each of which it
+        # has to see. A subagent's turn is its whole task.
+        LoopDetection(shared.loop),
+        # Inside the guard, so that only real calls are reported; outside the limit, whose answer it reports. A subagent
+        # reports to its watch, which passes on what counts for the run.
+        RunReport(chain.settings.name),
+        # Next to the report, for the same calls, and outside of what only stops the run.
+        *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
+        # Outside the count, which it may spare a call; inside the report, which reports its last one.
+        *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
+        # Inside everything that inspects answers: counts every attempt, since each one costs money.
+        ModelCallLimit(shared.ledger, chain.limit),
+        # Innermost: an answer that asks the person is nothing but the question to all others.
+        *([Clarification()] if lead else []),
+        # As near to the model as possible: a model without vision gets no image, whatever its origin.
+        *_sightless(chain),
+        # Directly before the request: a process that froze after this check would still send it.
+        StillHere(shared.may_act),
+    ]
+
+
+def _around_tools(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
+    """The part of the chain that decides on calls of tools and handles their results."""
+    shared = chain.parts
+    return [
+        # Outside the guardrail: no one is asked about a call that will not be made anyway. A subagent starts with what
+        # the thread has found.
         *([DeferredToolFilter(chain.tools, chain.deferred)] if chain.deferred is not None else []),
-        # Outside the guardrail and the record too: a call that a skill's list forbids does not count as a call.
+        # Outside the guardrail and the record too: a call that a skill's list forbids does not count as a call. The
+        # lists of the skills that the lead agent follows apply to its subagents.
         *([SkillTools()] if shared.skills is not None else []),
         # Outermost of what may run a tool: a call that is denied, or waits for a person, does not count as a call yet.
+        # No one can be asked from within a subagent: a call that would need that is not made.
         _guardrail(chain),
         # Decides whether a command may run, so it is outside of what records that it did.
         *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
-        # Around the tool, inside what decides whether it may run: only real calls are recorded.
+        # Around the tool, inside what decides whether it may run: only real calls are recorded. A subagent's have keys
+        # of their own: after a crash the lead agent's `task` call is interrupted, and nothing in it runs again.
         EffectGuard(shared.effects),
         # Inside the guard: a failure is a result too, and is not retried after a crash.
         ToolErrorHandling(),
@@ -127,34 +170,9 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         # Inside the budget, which keeps both ends of a long result and with them the block's; only the tool's own words
         # are foreign.
         *([ForeignResults()] if chain.has_foreign_tools else []),
-        # The node hook: messages that arrived during the run join the history, which is cut before the request is
-        # built; both are stored.
-        summarization,
-        # Inside the error handling, so that no retry or summary ever stores a picture.
-        *([ViewImage()] if chain.views_images else []),
-        # At the end of the request, and in no thread.
-        *([TodoList()] if WRITE_TODOS in chain.tools else []),
-        # Offers as few tools as possible: most threads have no research.
-        *([ResearchRecord()] if RECORD in chain.tools else []),
-        # Outside the report, so that it cuts messages in their stored form.
-        *([SubagentLimit(chain.delegates)] if chain.delegates is not None else []),
-        # Outside what reports and counts model calls, since a stop makes one more; inside the retries, each of which it
-        # has to see.
-        LoopDetection(shared.loop),
-        # Inside the guard, so that only real calls are reported; outside the limit, whose answer it reports.
-        RunReport(chain.settings.name),
-        # Next to the report, for the same calls, and outside of what only stops the run.
-        *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
-        # Outside the count, which it may spare a call; inside the report, which reports its last one.
-        *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
-        # Inside everything that inspects answers: counts every attempt, since each one costs money.
-        ModelCallLimit(shared.ledger, chain.limit),
-        # Innermost: an answer that asks the person is nothing but the question to all others.
-        Clarification(),
-        # As near to the model as possible: a model without vision gets no image, whatever its origin.
-        *_sightless(chain),
-        # Directly before the request: a process that froze after this check would still send it.
-        StillHere(shared.may_act),
+        # Nearest to the tool: it searches the whole result for addresses.
+        *([OnlyKnown(shared.sources)] if chain.only_known else []),
+        *([CitedFiles(shared.sources, shared.clock)] if chain.cites_files else []),
     ]
 
 
@@ -193,55 +211,6 @@ def _guardrail(chain: ChainParts) -> Guardrail:
         isolation=str(sandbox.report.isolation) if sandbox is not None else "none",
         proposing=chain.proposing,
     )
-
-
-def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
-    """The chain of a subagent, outermost first: the lead agent's, for an agent that keeps nothing, asks no one and
-    delegates nothing. No node hook: its short history is cut only when the provider rejects it."""
-    shared, summarization = chain.parts, chain.summarization()
-    return [
-        # Outermost, as above.
-        DanglingToolCall(),
-        # As above.
-        chain.slots,
-        # As above; a failure ends only the subagent, and the breaker is shared by all.
-        _handling(chain, summarization),
-        # As above; it starts with what the thread has found.
-        *([DeferredToolFilter(chain.tools, chain.deferred)] if chain.deferred is not None else []),
-        # As above; the lists of the skills that the lead agent follows apply to it too.
-        *([SkillTools()] if shared.skills is not None else []),
-        # As above, but no one can be asked from within a subagent: a call that would need that is not made.
-        _guardrail(chain),
-        # A subagent's commands are checked and logged like the lead agent's.
-        *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
-        # With separate keys: after a crash the lead agent's `task` call is interrupted, and nothing in it runs again.
-        EffectGuard(shared.effects),
-        # Inside the guard, as above.
-        ToolErrorHandling(),
-        # As above: subagents read even more.
-        ToolOutputBudget(),
-        # Inside the budget, as above: what is foreign to the lead agent is foreign to its subagents.
-        *([ForeignResults()] if chain.has_foreign_tools else []),
-        # Nearest to the tool: it searches the whole result for addresses.
-        *([OnlyKnown(shared.sources)] if chain.only_known else []),
-        *([CitedFiles(shared.sources, shared.clock)] if chain.cites_files else []),
-        # Inside the error handling, as above; for pictures that the subagent requested itself.
-        *([ViewImage()] if chain.views_images else []),
-        # As above; the turn is the whole task.
-        LoopDetection(shared.loop),
-        # Reports to the subagent's watch, which passes on what counts for the run.
-        RunReport(chain.settings.name),
-        # As above; the spans are below the delegating call.
-        *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
-        # As above: within what its run may still spend.
-        *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
-        # Innermost: a separate count, up to the kind's max_turns.
-        SubagentCallLimit(shared.ledger, chain.limit),
-        # As above.
-        *_sightless(chain),
-        # As above; a subagent's calls are not counted in a commit that could be refused.
-        StillHere(shared.may_act),
-    ]
 
 
 class Layers(AgentMiddleware[Any, Any, Any]):

@@ -202,17 +202,10 @@ class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
         return replace(response, result=[cut_answer(m, cause) if _has_calls(m) else m for m in response.result])
 
     async def _counted(self, scope: RunScope) -> int:
-        """Count one more call; returns the count, this call included."""
-        return await self._ledger.model_called(scope.ctx.run_id)
-
-
-class SubagentCallLimit(ModelCallLimit):
-    """Counts the calls of one subagent, which is never resumed. The run's own count is not affected: else its subagents
-    could use up the calls that the lead agent needs for an answer."""
-
-    async def _counted(self, scope: RunScope) -> int:
+        """Count one more call; returns the count, this call included. A subagent, which is never resumed, has its own:
+        else subagents could use up the calls that the lead agent needs for an answer."""
         if scope.delegated is None:
-            return await super()._counted(scope)
+            return await self._ledger.model_called(scope.ctx.run_id)
         scope.delegated.model_calls += 1
         return scope.delegated.model_calls
 

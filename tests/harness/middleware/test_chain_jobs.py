@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 
-from harness.middleware import ChainParts, layered, middleware_chain, subagent_chain
+from harness.middleware import ChainParts, layered, middleware_chain
 from harness.ports import MemoryBudget
 from harness.tools.asking import ask_tool
 from harness.tools.planning import WRITE_TODOS, planning_tool
@@ -58,8 +58,8 @@ LAYERS = [
     Layer("no picture for a model that is blind", "Sightless", (MODEL,)),
     Layer("nothing for a run with which another process goes on", "StillHere", (MODEL,)),
 ]
-VARIANTS = {"Fallback": "LLMErrorHandling", "SubagentCallLimit": "ModelCallLimit"}
-"""Stands for another one where there are fallbacks, or in a subagent."""
+VARIANTS = {"Fallback": "LLMErrorHandling"}
+"""Stands for another one where there are fallbacks."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ def expected(layers: Sequence[Layer]) -> list[tuple[str, tuple[str, ...]]]:
 
 def test_each_job_of_the_chain_is_done_in_its_place() -> None:
     assert described(middleware_chain(everything())) == expected(LAYERS)
-    assert described(subagent_chain(everything())) == expected([layer for layer in LAYERS if layer.subagents])
+    assert described(middleware_chain(everything(), lead=False)) == expected(
+        [layer for layer in LAYERS if layer.subagents]
+    )
 
 
 def test_fallbacks_stand_where_failures_are_handled() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain.agents.middleware import AgentMiddleware
 
-from harness.middleware import subagent_chain
+from harness.middleware import middleware_chain
 from tests.harness.support import chain_parts
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ ORDER = [
     "ViewImage",
     "LoopDetection",
     "RunReport",
-    "SubagentCallLimit",
+    "ModelCallLimit",
     "StillHere",
 ]
 
 
 def full_chain() -> list[AgentMiddleware[Any, Any, Any]]:
-    return subagent_chain(chain_parts(supports_vision=True, deferred=()))
+    return middleware_chain(chain_parts(supports_vision=True, deferred=()), lead=False)
 
 
 def test_it_has_what_guards_and_nothing_that_asks_or_delegates() -> None:
