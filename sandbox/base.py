@@ -288,6 +288,17 @@ def direct(url: str) -> Route:
     return None, None
 
 
+async def contents(sandbox: Sandbox, path: str, most: int) -> bytes | Problem:
+    """The whole of a file. See Sandbox.fetch."""
+    content = bytearray()
+
+    async def write(data: bytes) -> None:
+        content.extend(data)
+
+    found = await sandbox.fetch(path, write, max_bytes=most)
+    return found if isinstance(found, Problem) else bytes(content)
+
+
 async def until_done(work: asyncio.Future[Any]) -> bool:
     """Wait for work that must be completed, even if this task is cancelled; returns whether it was cancelled."""
     cancelled = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.files import documents
 from harness.files.slots import FairSlots
 from harness.web.sections import PAGE_BREAK, first_heading
-from sandbox.base import RESULTS, Problem, SandboxError
+from sandbox.base import RESULTS, Problem, SandboxError, contents
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -135,7 +135,10 @@ class Reading:
                 reason = await documents.convert(box, f"{place}{suffix}", f"{place}.txt", seconds=SECONDS, discard=True)
                 if reason:
                     raise Unreadable("conversion", reason)
-                return await _taken(box, f"{place}.txt")
+                text = await contents(box, f"{place}.txt", documents.MOST_BYTES)
+                if isinstance(text, Problem):
+                    raise Unreadable("sandbox", text.code)
+                return text.decode("utf-8", "replace")
         except TimeoutError:
             raise Unreadable("conversion", documents.too_slow(SECONDS)) from None
         except SandboxError as error:
@@ -180,18 +183,6 @@ class _Borrowed:
             await self._lending.forget(self._thread)
         except SandboxError as error:
             log.warning("temporary files of a document in the sandbox were not deleted: %s", error)
-
-
-async def _taken(box: Sandbox, path: str) -> str:
-    body = bytearray()
-
-    async def write(data: bytes) -> None:
-        body.extend(data)
-
-    problem = await box.fetch(path, write, max_bytes=documents.MOST_BYTES)
-    if isinstance(problem, Problem):
-        raise Unreadable("sandbox", problem.code)
-    return body.decode("utf-8", "replace")
 
 
 def _decoded(body: bytes) -> str:

@@ -20,11 +20,10 @@ from channels.base import Route
 from channels.errors import Rejected
 from harness.context import Voice
 from harness.files.slots import FairSlots
-from sandbox.base import UPLOADS, Problem, SandboxError
+from sandbox.base import UPLOADS, Problem, SandboxError, contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from bot.files.sandboxes import Sandboxes
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from bot.voice.service import Transcript
     from channels.base import Clock
     from harness.context import InputFile
-    from sandbox.base import Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -74,13 +72,6 @@ class Words(Protocol):
 
     async def transcribe(self, content: bytes, kind: Kind) -> Transcript: ...
     async def close(self) -> None: ...
-
-
-class Lender(Protocol):
-    """The sandboxes of threads."""
-
-    def borrow(self, thread_id: str) -> AbstractAsyncContextManager[Sandbox]:
-        """A thread's sandbox. Raises SandboxError."""
 
 
 class NoSpeechToText:
@@ -166,7 +157,7 @@ class Listener:
 class Recoder:
     """Converts recordings by ffmpeg in the sandbox of their thread."""
 
-    def __init__(self, sandboxes: Lender) -> None:
+    def __init__(self, sandboxes: Sandboxes) -> None:
         self._sandboxes = sandboxes
 
     async def wav(self, thread_id: str, file: InputFile, most: int) -> bytes | None:
@@ -180,7 +171,8 @@ class Recoder:
                 try:
                     done = await sandbox.execute_command(command, timeout=_RECODING_SECONDS)
                     if done.exit_code == 0:
-                        return await _fetched(sandbox, result, most)
+                        found = await contents(sandbox, result, most)
+                        return None if isinstance(found, Problem) else found
                 finally:
                     await sandbox.execute_command(f"rm -f {shlex.quote(result)}", timeout=_RECODING_SECONDS)
         except SandboxError as error:
@@ -189,16 +181,6 @@ class Recoder:
         why = "ffmpeg is missing" if done.exit_code == 127 else f"ffmpeg ended with {done.exit_code}"
         log.info("a voice message was not converted: %s", why)
         return None
-
-
-async def _fetched(sandbox: Sandbox, path: str, most: int) -> bytes | None:
-    content = bytearray()
-
-    async def write(chunk: bytes) -> None:
-        content.extend(chunk)
-
-    problem = await sandbox.fetch(path, write, max_bytes=most)
-    return None if isinstance(problem, Problem) else bytes(content)
 
 
 @dataclass(slots=True, eq=False)

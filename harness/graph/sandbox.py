@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sandbox.base import SandboxError
+from sandbox.base import RESULTS, Problem, SandboxError
 
 if TYPE_CHECKING:
     from sandbox.base import Report, Sandbox, SandboxProvider
@@ -73,6 +73,23 @@ class RunSandbox:
     async def release(self) -> None:
         """Release the sandbox if it was acquired. Never raises SandboxError: the run is over anyway."""
         await self._hold.release()
+
+
+async def kept(run: RunSandbox | None, name: str, content: str | bytes, what: str) -> str:
+    """Keep a result that the model does not get itself as a file. Returns its path, "" without a sandbox or where it
+    cannot be written. what: the content, for the log."""
+    if run is None:
+        return ""
+    path = f"{RESULTS}/{name}"
+    try:
+        written = await (await run.get()).write_file(path, content)
+    except SandboxError as error:
+        log.warning("%s not kept: %s %s", what, error, error.hint)
+        return ""
+    if isinstance(written, Problem):
+        log.info("%s not kept: %s %s", what, written.code, written.detail)
+        return ""
+    return path
 
 
 class _Hold:

@@ -23,13 +23,13 @@ from mcp import types
 from harness.files.images import UnreadableImage, image_data_url
 from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import IMAGE
+from harness.graph.sandbox import kept
 from harness.graph.signals import RunScope, scope_of
 from harness.guardrails.port import MCP
 from harness.mcp.definitions import given_back
 from harness.mcp.errors import CallFailed
 from harness.text.frames import OUTSIDE, framed, harmless, line
 from harness.text.plain import size_text
-from sandbox.base import OUTPUTS, Problem, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-FOLDER = f"{OUTPUTS}/.tool-results"
 HAPPENED = "It may have happened, wholly, in part or not at all: check before you do it again."
 REPEATABLE = "It changes nothing by itself, so it can be tried again."
 NOTHING = "Nothing happened."
@@ -219,18 +218,7 @@ def _safe(call_id: str) -> str:
 async def _saved(attachment: Attachment, name: str) -> str:
     """Save an attachment; returns its path in the sandbox, "" without a sandbox or if it cannot be written."""
     scope = _scope()
-    if scope.sandbox is None:
-        return ""
-    path = f"{FOLDER}/{scope.ctx.run_id[:8]}-{name}"
-    try:
-        written = await (await scope.sandbox.get()).write_file(path, attachment.data)
-    except SandboxError as error:
-        log.warning("a tool's file not stored: %s %s", error, error.hint)
-        return ""
-    if isinstance(written, Problem):
-        log.info("a tool's file not stored: %s %s", written.code, written.detail)
-        return ""
-    return path
+    return await kept(scope.sandbox, f"{scope.ctx.run_id[:8]}-{name}", attachment.data, "a tool's file")
 
 
 def _line(attachment: Attachment, path: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -23,10 +22,10 @@ from harness.graph.signals import Told, scope_of, tell
 from harness.media.services import MediaFailure, Order, make_painter, make_speaker
 from harness.media.spoken import in_parts, joined, turns_of
 from harness.text.plain import size_text
-from sandbox.base import OUTPUTS, WORKSPACE, Problem, ProblemCode
+from sandbox.base import OUTPUTS, WORKSPACE, Problem, ProblemCode, contents
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from langchain_core.tools import BaseTool
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from harness.media.config import ImageSettings, SpeechSettings
     from harness.media.services import Painter, Speaker
     from harness.ports import Budget, Clock
-    from sandbox.base import Sandbox
 
 MAKE_IMAGE, SPEAK = "make_image", "speak"
 LONGEST_PROMPT = 4000
@@ -250,8 +248,8 @@ async def _recorded(
             :32
         ]
         kept = f"{PARTS}/{key}.mp3"
-        content = await _kept(await sandbox_of(runtime).get(), kept)
-        if content is None:
+        content = await contents(await sandbox_of(runtime).get(), kept, MOST_REFERENCE_BYTES)
+        if isinstance(content, Problem):
             await desk.afford(runtime)
             content = await service.say(words, voice, "mp3")
             flat = settings.cost(len(words))
@@ -277,27 +275,12 @@ def _voice(settings: SpeechSettings, voice: str) -> str:
     return voice
 
 
-async def _kept(sandbox: Sandbox, path: str) -> bytes | None:
-    content = io.BytesIO()
-    found = await sandbox.fetch(path, _writer(content), max_bytes=MOST_REFERENCE_BYTES)
-    return None if isinstance(found, Problem) else content.getvalue()
-
-
 async def _read(runtime: Runtime, path: str, most: int) -> bytes:
     """The content of a file in the sandbox. Raises NotMade."""
-    sandbox = await sandbox_of(runtime).get()
-    content = io.BytesIO()
-    found = await sandbox.fetch(canonical(path), _writer(content), max_bytes=most)
+    found = await contents(await sandbox_of(runtime).get(), canonical(path), most)
     if isinstance(found, Problem):
         raise NotMade(explained(found))
-    return content.getvalue()
-
-
-def _writer(content: io.BytesIO) -> Callable[[bytes], Awaitable[None]]:
-    async def write(data: bytes) -> None:
-        content.write(data)
-
-    return write
+    return found
 
 
 def _slug(name: str, otherwise: str) -> str:

@@ -15,10 +15,11 @@ from langgraph.types import Command
 
 from harness.graph.calls import error_result, is_foreign
 from harness.graph.results import MOST_CHARACTERS
+from harness.graph.sandbox import kept
 from harness.graph.signals import scope_of
 from harness.text.frames import neutral, outside
 from harness.text.plain import clean_text
-from sandbox.base import RESULTS, Problem, SandboxError
+from sandbox.base import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -74,22 +75,11 @@ def _budget(request: ToolCallRequest) -> int:
 async def _stored(request: ToolCallRequest, text: str) -> str:
     """The path of the file with the whole result; "" if it could not be written."""
     scope = scope_of(request.runtime)
-    if scope.sandbox is None:
-        return ""
     call = re.sub(r"[^\w-]", "_", request.tool_call["id"] or "")[:64]
     # Subagents number their calls separately, and their keys are long.
     whose = f"{crc32(scope.delegated.key.encode()):08x}-" if scope.delegated is not None else ""
-    path = f"{RESULTS}/{scope.ctx.run_id[:8]}-{whose}{call}.txt"
-    try:
-        sandbox = await scope.sandbox.get()
-        written = await sandbox.write_file(path, text[:LONGEST_KEPT])
-    except SandboxError as error:
-        log.warning("long result not kept: %s %s", error, error.hint)
-        return ""
-    if isinstance(written, Problem):
-        log.info("long result not kept: %s %s", written.code, written.detail)
-        return ""
-    return path
+    name = f"{scope.ctx.run_id[:8]}-{whose}{call}.txt"
+    return await kept(scope.sandbox, name, text[:LONGEST_KEPT], "long result")
 
 
 def _shortened(text: str, most: int, path: str) -> str:

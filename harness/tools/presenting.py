@@ -5,7 +5,6 @@ The ViewImage middleware puts the picture into the next request.
 
 from __future__ import annotations
 
-import io
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +27,7 @@ from harness.graph.results import (
 )
 from harness.graph.signals import Told, scope_of, tell
 from harness.text.plain import size_text
-from sandbox.base import OUTPUTS, Problem, ProblemCode
+from sandbox.base import OUTPUTS, Problem, ProblemCode, contents
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -76,17 +75,11 @@ def view_tool() -> BaseTool:
 
 async def _picture(runtime: Runtime, path: str) -> str:
     """The picture as a data URL. Raises CannotBeShown."""
-    sandbox = await sandbox_of(runtime).get()
-    content = io.BytesIO()
-
-    async def write(data: bytes) -> None:
-        content.write(data)
-
-    found = await sandbox.fetch(path, write, max_bytes=MOST_IMAGE_BYTES)
+    found = await contents(await sandbox_of(runtime).get(), path, MOST_IMAGE_BYTES)
     if isinstance(found, Problem):
         raise CannotBeShown(explained(found))
     try:
-        return await image_data_url(content.getvalue(), scope_of(runtime).ctx.speaker.id)
+        return await image_data_url(found, scope_of(runtime).ctx.speaker.id)
     except UnreadableImage as error:
         raise CannotBeShown(f"{short(path)} cannot be shown: {error}.") from error
 

@@ -18,7 +18,7 @@ from harness.web.addresses import WebError
 from harness.web.readable import Page
 from harness.web.search.port import ApiClient, SearchFailed
 from harness.web.sections import first_heading
-from sandbox.base import RESULTS, Problem, SandboxError
+from sandbox.base import RESULTS, Problem, SandboxError, contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,14 +132,9 @@ class Documents:
 
 
 async def _contents(sandbox: Sandbox, path: str, most: int) -> str:
-    body = bytearray()
-
-    async def write(data: bytes) -> None:
-        body.extend(data)
-
-    problem = await sandbox.fetch(path, write, max_bytes=most)
-    if isinstance(problem, Problem):
-        raise WebError(f"The text could not be read from the sandbox ({problem.code}). Use another source.")
+    body = await contents(sandbox, path, most)
+    if isinstance(body, Problem):
+        raise WebError(f"The text could not be read from the sandbox ({body.code}). Use another source.")
     return body.decode("utf-8", "replace")
 
 
