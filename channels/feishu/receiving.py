@@ -7,10 +7,10 @@ cannot be committed in time is refused, and known keys make the repetition a dup
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
@@ -22,7 +22,6 @@ from channels.feishu.socket import Ack
 from channels.message import ButtonPressed, Message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from datetime import datetime
 
     from channels.base import ChannelPorts
@@ -61,25 +60,6 @@ class Toasts:
         self._texts.pop(callback_id, None)
 
 
-class Lanes:
-    """One lock per chat: its events are handed over in order of arrival, and no chat waits for another."""
-
-    def __init__(self) -> None:
-        self._lanes: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @contextlib.asynccontextmanager
-    async def lane(self, chat: str) -> AsyncIterator[None]:
-        lock, users = self._lanes.get(chat, (asyncio.Lock(), 0))
-        self._lanes[chat] = lock, users + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._lanes.pop(chat)
-            if users > 1:
-                self._lanes[chat] = lock, users - 1
-
-
 @dataclass(slots=True)
 class Bundles:
     """Finds messages that belong together: files sent at once, and the text that follows right after them.
@@ -110,7 +90,8 @@ class Receiver:
         self._anchors = anchors
         self._toasts = toasts
         self._ports = ports
-        self._lanes = Lanes()
+        self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One lock per chat: its events are handed over in order of arrival, and no chat waits for another."""
         self._bundles = Bundles()
 
     async def handle(self, payload: bytes) -> Ack:
@@ -138,7 +119,7 @@ class Receiver:
             return await self._publish(self._reader.unparsed(payload, error, now))
         if event is None:
             return None
-        async with self._lanes.lane(_chat(event)):
+        async with self._lanes.setdefault(_chat(event), asyncio.Lock()):
             context = await self._context(event)
             try:
                 found = self._reader.read(event, context, now)

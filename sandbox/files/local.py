@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from sandbox.base import (
     WORKSPACE,
@@ -31,7 +32,7 @@ from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.searching import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from sandbox.base import Hit
     from sandbox.files.beneath import Owner
@@ -89,33 +90,18 @@ def _translating(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise translated(error) from error
 
 
-@dataclass
-class _Held:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
 class PathLocks:
     """One lock for each path in use. A provider has one object of this class, since its sandboxes may share mounts."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _Held] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def __len__(self) -> int:
         """Number of paths in use."""
-        return len(self._held)
+        return len(self._locks)
 
-    @asynccontextmanager
-    async def hold(self, path: str) -> AsyncIterator[None]:
-        held = self._held.setdefault(path, _Held())
-        held.users += 1
-        try:
-            async with held.lock:
-                yield
-        finally:
-            held.users -= 1
-            if not held.users:
-                del self._held[path]
+    def hold(self, path: str) -> asyncio.Lock:
+        return self._locks.setdefault(path, asyncio.Lock())
 
 
 class Search(Protocol[T]):
