@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from bot.access import pairing
 from bot.access.editor import AccessEditor, AccessRefused, problem
 from bot.access.store import AccessStore, is_over, policy_of
-from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.delivery import Delivery
@@ -155,11 +154,11 @@ class AccessTool:
             case "claim":
                 return self._claim(drawn=request.get("drawn") is True)
             case "allow":
-                kind, admin = _kind(request), request.get("admin") is True
+                kind, admin = kind_of(request), request.get("admin") is True
                 await self._make(self._editor.allow(subject, MACHINE, kind=kind, admin=admin))
                 return f"{subject} {'is now an administrator' if admin else 'now has access'}", True
             case "revoke":
-                await self._make(self._editor.revoke(subject, MACHINE, kind=_kind(request)))
+                await self._make(self._editor.revoke(subject, MACHINE, kind=kind_of(request)))
                 return f"{subject} no longer has access; what was running for it has been stopped", True
         return "the running antler is a different version: restart it", False
 
@@ -194,23 +193,19 @@ def run(
     return do_there_or_here(settings, "access", {"do": do, **more}, _do_it_here, as_json=as_json)
 
 
-async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Run it on the store. Messages to chats are stored like any reply, and delivered at the next start."""
-    clock = SystemClock()
-    store = await Store.open(settings.database_url, clock=clock)
-    try:
-        delivery = Delivery(store, clock, Redactor(settings.secrets()))
-        book = AccessStore({account: policy_of(settings, account) for account in settings.channels})
-        book.load(await store.read(access.everything))
-        editor = AccessEditor(book, delivery, clock, names_group=settings.names_group)
-        answer = await AccessTool(editor, store, clock).do(request)
-        await delivery.close(0)
-        return answer
-    finally:
-        await store.close()
+    delivery = Delivery(store, store.clock, Redactor(settings.secrets()))
+    book = AccessStore({account: policy_of(settings, account) for account in settings.channels})
+    book.load(await store.read(access.everything))
+    editor = AccessEditor(book, delivery, store.clock, names_group=settings.names_group)
+    answer = await AccessTool(editor, store, store.clock).do(request)
+    await delivery.close(0)
+    return answer
 
 
-def _kind(request: Mapping[str, Any]) -> SubjectKind | None:
+def kind_of(request: Mapping[str, Any]) -> SubjectKind | None:
+    """The kind of subject that a request states."""
     match request.get("kind"):
         case "group":
             return "group"

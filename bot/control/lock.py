@@ -10,9 +10,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bot.clock import SystemClock
 from bot.control import logs
 from bot.control.server import ANSWER_SECONDS, NotRunning, Refused, ask, connection
 from bot.redaction import Redactor
+from bot.store import Store
 from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from bot.settings import Settings
 
-    Here = Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
+    Here = Callable[[Settings, Store, Mapping[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
 FILE = "antler.lock"
 SHARED = Path("threads", ".gateway")
@@ -117,8 +119,8 @@ def do_there_or_here(
 ) -> int:
     """Have a request done and print the answer; returns the exit code. within: seconds granted to a running process.
 
-    here: does it while no process runs, with the data folder locked; like a running process it answers with "text" and
-    whether it is "done", and with "data" where that has a form in JSON. as_json: print the data.
+    here: does it while no process runs, with the data folder locked and the store opened; like a running process it
+    answers with "text" and whether it is "done", and with "data" where that has a form in JSON. as_json: print that.
     """
     try:
         answer = asyncio.run(_ask(settings, operation, request, within))
@@ -127,7 +129,7 @@ def do_there_or_here(
     except NotRunning:
         try:
             with DataDirLock(settings.data_dir), logs.written(settings):
-                answer = asyncio.run(here(settings, request))
+                answer = asyncio.run(_do_here(settings, request, here))
         except DataDirInUse as error:
             who = f"process {error.pid}" if error.pid else "another process"
             return logs.complain(
@@ -141,6 +143,14 @@ def do_there_or_here(
         return logs.complain("the running antler is an older version without JSON output: restart it")
     print(json.dumps(answer["data"], ensure_ascii=False, indent=2) if as_json else answer.get("text"))
     return 0
+
+
+async def _do_here(settings: Settings, request: Mapping[str, Any], here: Here) -> dict[str, Any]:
+    store = await Store.open(settings.database_url, clock=SystemClock())
+    try:
+        return await here(settings, store, request)
+    finally:
+        await store.close()
 
 
 async def _ask(settings: Settings, operation: str, request: Mapping[str, Any], within: float) -> dict[str, Any]:

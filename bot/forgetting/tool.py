@@ -7,7 +7,6 @@ import contextlib
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.control.server import ANSWER_SECONDS
@@ -109,12 +108,16 @@ def run(settings: Settings, person: str) -> int:
     return code
 
 
-async def _recorded(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+async def _recorded(settings: Settings, store: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Record it: only a gateway, which has the agent's history and files open, can delete them."""
     person = str(request["person"])
     problem = refusal(person, settings.channels, settings.names_group)
-    if problem is None and not await _record(settings, person):
-        problem = IS_GROUP.format(person=person)
+    if problem is None:
+        row = deletion(person, store.clock.now())
+        if await store.write(lambda tx: _asked(tx, row)):
+            _log(row)
+        else:
+            problem = IS_GROUP.format(person=person)
     return {"text": problem or RECORDED.format(person=person), "done": problem is None}
 
 
@@ -123,19 +126,6 @@ def _tell_of_copies(settings: Settings) -> None:
     copies = sorted(copy.name for copy in settings.data_dir.glob("*.bak"))
     if copies:
         print(COPIES.format(names=", ".join(copies), folder=settings.data_dir))
-
-
-async def _record(settings: Settings, person: str) -> bool:
-    clock = SystemClock()
-    store = await Store.open(settings.database_url, clock=clock)
-    try:
-        row = deletion(person, clock.now())
-        recorded = await store.write(lambda tx: _asked(tx, row))
-    finally:
-        await store.close()
-    if recorded:
-        _log(row)
-    return recorded
 
 
 def _log(row: DeletionRow) -> None:

@@ -8,14 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition, Knowledge
 from bot.knowledge.reading import Unreadable, content_of
 from bot.knowledge.searching import FOLDER, PAGE
-from bot.store import Store
 from bot.store.identity import folder_name
 from bot.store.knowledge import EVERYBODYS
 from bot.store.retrying import RetryingStore
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bot.settings import Settings
+    from bot.store import Store
     from bot.store.knowledge import DocumentRow
 
 KEY = 12
@@ -146,13 +145,10 @@ def run(settings: Settings, do: Verb, what: str = "", collection: str = "", *, a
     return do_there_or_here(settings, "knowledge", request, _do_it_here, as_json=as_json, within=SECONDS)
 
 
-async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Run it here, with a separate sandbox for conversions."""
-    clock = SystemClock()
-    store = await Store.open(settings.database_url, clock=clock)
-    sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
-    retrying = RetryingStore(store, clock)
-    spending = make_spending(retrying, clock, settings.budgets, settings.prices, settings.zone)
+    sandboxes, clock = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route), store.clock
+    spending = make_spending(RetryingStore(store, clock), clock, settings.budgets, settings.prices, settings.zone)
     kept = Knowledge(settings, store, sandboxes, spending)
     try:
         if request.get("do") in ("add", "reindex"):
@@ -164,7 +160,6 @@ async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[st
     finally:
         await kept.close()
         await sandboxes.shutdown(SHUTDOWN_SECONDS)
-        await store.close()
 
 
 def _problem(problem: str) -> str:

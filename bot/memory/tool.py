@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.memory.keeper import make_keeper
-from bot.store import Store
 from bot.store.identity import folder_name
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from bot.memory.keeper import MemoryKeeper
     from bot.settings import Settings
+    from bot.store import Store
     from harness.memory.store import StoredMemory
 
     Answer = tuple[str, bool]
@@ -72,12 +71,8 @@ def run(
     return do_there_or_here(settings, "memory", {"do": do, "key": key}, _do_it_here, as_json=as_json)
 
 
-async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    store = await Store.open(settings.database_url, clock=SystemClock())
-    try:
-        return await MemoryTool(make_keeper(settings, store)).do(request)
-    finally:
-        await store.close()
+async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, Any]) -> dict[str, Any]:
+    return await MemoryTool(make_keeper(settings, store)).do(request)
 
 
 def _named(stored: StoredMemory) -> str:

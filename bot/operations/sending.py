@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.control.server import ANSWER_SECONDS
@@ -181,15 +180,13 @@ def run(settings: Settings, chat: str, text: str, *, key: str | None, file: Path
     return do_there_or_here(settings, "send", request, _queue)
 
 
-async def _queue(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    clock, tasks = SystemClock(), Tasks("send")
-    store = await Store.open(settings.database_url, clock=clock)
+async def _queue(settings: Settings, store: Store, request: Mapping[str, Any]) -> dict[str, Any]:
+    tasks = Tasks("send")
     try:
-        delivery = Delivery(store, clock, Redactor(settings.secrets()))
+        delivery = Delivery(store, store.clock, Redactor(settings.secrets()))
         presented = Presented(settings.data_dir / "spool", tasks, lambda account: None)
         answer = await SendTool(settings, store, delivery, presented, running=False).do(request)
         await delivery.close(0)
         return answer
     finally:
         await tasks.cancel()
-        await store.close()

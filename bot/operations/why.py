@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot.clock import SystemClock
 from bot.store import Store, decisions
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
@@ -192,12 +191,8 @@ def run(settings: Settings, subject: str) -> int:
     return do_there_or_here(settings, "why", {"subject": subject}, _do_it_here)
 
 
-async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    store = await Store.open(settings.database_url, clock=SystemClock())
-    try:
-        return await why_page(settings, store).do(request)
-    finally:
-        await store.close()
+async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, Any]) -> dict[str, Any]:
+    return await why_page(settings, store).do(request)
 
 
 def why_page(settings: Settings, store: RetryingStore | Store) -> WhyPage:
