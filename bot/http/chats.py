@@ -97,7 +97,11 @@ def file_of_answer(path: Path, name: str, mime_type: str) -> FileResponse:
     """A file that the agent made, if it is still kept. Raises HttpProblem."""
     if not path.is_file():
         raise not_found("the file is no longer kept")
-    inline = mime_type in SHOWN_INLINE
+    return file_response(path, name, mime_type, inline=mime_type in SHOWN_INLINE)
+
+
+def file_response(path: Path, name: str, mime_type: str | None, *, inline: bool) -> FileResponse:
+    """A file for one person, in which nothing runs. inline: it is displayed or played, otherwise only saved."""
     return FileResponse(
         path,
         media_type=mime_type if inline else "application/octet-stream",

@@ -9,14 +9,13 @@ import asyncio
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 from fastapi import Form, Header, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse  # noqa: TC002  # as below
 from pydantic import AwareDatetime  # noqa: TC002  # read by FastAPI
 
 from bot.http.auth import Caller, SignedIn, requires
-from bot.http.chats import delete_chat
+from bot.http.chats import delete_chat, file_response
 from bot.http.errors import HttpProblem, not_found
 from bot.http.guard import PERMISSIONS
 from bot.http.page.artifacts import add_artifacts
@@ -230,13 +229,4 @@ class ChatPages:
         """A file attached by the caller: pictures are displayed, sounds played, anything else only saved."""
         path, attachment = await self._talk.uploaded(caller, upload_id)
         inline = attachment.mime_type in INLINE_PICTURES | INLINE_SOUNDS
-        return FileResponse(
-            path,
-            media_type=attachment.mime_type if inline else "application/octet-stream",
-            headers={
-                "Content-Disposition": f"{'inline' if inline else 'attachment'}; "
-                f"filename*=UTF-8''{quote(attachment.name or 'file')}",
-                "Content-Security-Policy": "default-src 'none'; sandbox",
-                "Cache-Control": "private, max-age=3600",
-            },
-        )
+        return file_response(path, attachment.name or "file", attachment.mime_type, inline=inline)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Request, Response
 
+from bot.access.tool import kind_of
 from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
 from bot.http.panel.room import Room, fields
@@ -17,7 +18,6 @@ from bot.http.resources.requests import Answer, Requests
 if TYPE_CHECKING:
     from bot.http.page.view import Pages
     from bot.http.parts import HttpParts
-    from bot.store.access import SubjectKind
 
 DECISIONS = ("once", "chat", "deny")
 
@@ -88,25 +88,16 @@ def people_router(parts: HttpParts, pages: Pages) -> APIRouter:
         subject = given.get("subject", "").strip()
         if not subject:
             raise HttpProblem(422, "no_id", room.words(request)("panel.people_no_id"))
-        entry = await acting.allow(caller, subject, kind=_kind(given), admin=given.get("admin") == "yes")
+        entry = await acting.allow(caller, subject, kind=kind_of(given), admin=given.get("admin") == "yes")
         return room.done(request, "let_in", "/people", name=entry.name or entry.subject)
 
     @router.post("/people/revoke", dependencies=[requires("admin")])
     async def revoke(request: Request, caller: SignedIn) -> Response:
         given = await fields(request)
-        entry = await acting.revoke(caller, given.get("subject", ""), kind=_kind(given))
+        entry = await acting.revoke(caller, given.get("subject", ""), kind=kind_of(given))
         return room.done(request, "shut_out", "/people", name=entry.name or entry.subject)
 
     return router
-
-
-def _kind(given: dict[str, str]) -> SubjectKind | None:
-    match given.get("kind"):
-        case "person":
-            return "person"
-        case "group":
-            return "group"
-    return None
 
 
 def system_router(parts: HttpParts, pages: Pages) -> APIRouter:
