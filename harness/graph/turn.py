@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from harness.events import ReasoningDelta, TextDelta, TextReset
-from harness.graph.messages import (
-    REASONING,
-    THINK_CLOSE,
-    THINK_OPEN,
-    answer_text,
-    next_message_id,
-    round_of,
-)
+from harness.graph.messages import REASONING, THINK_CLOSE, THINK_OPEN, answer_text, next_message_id, round_of
 from harness.graph.signals import ApprovalNeeded, CallDropped, CallEnded, CallStarted, Told
 from harness.text.frames import VisibleStream
 from harness.text.plain import clean_text

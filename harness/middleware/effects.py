@@ -15,11 +15,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 
 from harness.events import ToolEnded, ToolStarted
-from harness.graph.calls import (
-    IDEMPOTENT,
-    call_place,
-    interrupted_result,
-)
+from harness.graph.calls import IDEMPOTENT, call_place, interrupted_result
 from harness.graph.messages import next_message_id, stored_form, usage_event
 from harness.graph.signals import CallEnded, CallStarted, Told, scope_of, tell
 from harness.ports import EffectKey

@@ -14,17 +14,7 @@ from harness.events import FileReady
 from harness.files.images import UnreadableImage, image_data_url
 from harness.files.spool import NotTaken
 from harness.graph.calls import IDEMPOTENT
-from harness.graph.results import (
-    IMAGE,
-    Answer,
-    Runtime,
-    canonical,
-    done,
-    explained,
-    failed,
-    sandbox_of,
-    short,
-)
+from harness.graph.results import IMAGE, Answer, Runtime, canonical, done, explained, failed, sandbox_of, short
 from harness.graph.signals import Told, scope_of, tell
 from harness.text.plain import size_text
 from sandbox.base import OUTPUTS, Problem, ProblemCode, contents
