@@ -1,5 +1,5 @@
-"""DueSchedules and Hooks: handle events that were not typed, due schedules and webhook calls. If the person still has
-access, the event is shown and passed to the agent."""
+"""Events that were not typed, due schedules and webhook calls. If the person still has access, the event is shown and
+passed to the agent."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ LONGEST_LINE = 200
 """Characters of a program's text that are shown above the answer."""
 
 
-class DueSchedules:
-    """Handles due schedules. key: the key of a sender's conversation at an address."""
+class Prompted:
+    """Handles due schedules and webhook calls. key: the key of a sender's conversation at an address."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DueSchedules:
         self._conversations = conversations
         self._key = key
 
-    async def take(self, event_id: int, due: ScheduleDue) -> None:
+    async def due(self, event_id: int, due: ScheduleDue) -> None:
         """Post a due schedule to its conversation like a message of its person, who must still have access."""
         rules = self._book.policy(due.account).access
         if not rules.may_speak(due.address, due.sender):
@@ -105,50 +105,7 @@ class DueSchedules:
             f"revoked {due.schedule_id}", self._admins.tell(due.account, f"revoked:{due.schedule_id}", text)
         )
 
-
-def reminder(due: ScheduleDue, texts: Texts) -> str:
-    """The text shown in the chat when a schedule is due."""
-    shown = texts.reminder.format(text=plain(short_line(due.text, LONGEST_SHOWN)))
-    if due.address.kind != "dm":
-        shown += texts.reminder_for.format(name=plain(" ".join(due.sender.display_name.split())[:80]))
-    if due.received_at - due.sent_at >= LATE:
-        shown += "\n" + texts.reminder_late.format(time=local(due.sent_at, due.timezone))
-    return shown
-
-
-def _as_message(due: ScheduleDue) -> Message:
-    """The message that its person would have written now. It has no platform message id; it replies to another message
-    of its topic, if known."""
-    return Message(
-        account=due.account,
-        dedupe_keys=due.dedupe_keys,
-        sent_at=due.sent_at,
-        received_at=due.received_at,
-        address=due.address,
-        platform_message_id="",
-        sender=due.sender,
-        text=due.text,
-        reply_to=None if due.reply_to is None else Quote(message_id=due.reply_to, text="", author="", from_bot=True),
-        mention=True,
-    )
-
-
-class Hooks:
-    """Handles webhook calls that prompt the agent. key: the key of a sender's conversation at an address."""
-
-    def __init__(
-        self,
-        ports: ConversationPorts,
-        book: AccessStore,
-        conversations: Conversations,
-        key: Callable[[Address, Sender], str],
-    ) -> None:
-        self._ports = ports
-        self._book = book
-        self._conversations = conversations
-        self._key = key
-
-    async def take(self, event_id: int, called: HookCalled) -> None:
+    async def called(self, event_id: int, called: HookCalled) -> None:
         """Post it to its conversation: in a direct message in its person's name, in a group in the hook's own name.
         Nothing is done for a person or a group without access."""
         rules = self._book.policy(called.account).access
@@ -167,6 +124,23 @@ class Hooks:
         self._conversations.of(self._key(called.address, called.sender)).post(Task(hear))
 
 
+def reminder(due: ScheduleDue, texts: Texts) -> str:
+    """The text shown in the chat when a schedule is due."""
+    shown = texts.reminder.format(text=plain(short_line(due.text, LONGEST_SHOWN)))
+    if due.address.kind != "dm":
+        shown += texts.reminder_for.format(name=plain(" ".join(due.sender.display_name.split())[:80]))
+    if due.received_at - due.sent_at >= LATE:
+        shown += "\n" + texts.reminder_late.format(time=local(due.sent_at, due.timezone))
+    return shown
+
+
+def _as_message(due: ScheduleDue) -> Message:
+    """The message that its person would have written now. It has no platform message id; it replies to another message
+    of its topic, if known."""
+    quote = None if due.reply_to is None else Quote(message_id=due.reply_to, text="", author="", from_bot=True)
+    return _message(due, due.sender, due.text, quote)
+
+
 def hooked(called: HookCalled, texts: Texts) -> str:
     """The text shown in the chat for a call: the hook's name and the first line of the text that was sent."""
     line = next((line for line in called.text.splitlines() if line.strip()), "")
@@ -176,15 +150,21 @@ def hooked(called: HookCalled, texts: Texts) -> str:
 def _as_hooked(called: HookCalled) -> Message:
     """The prompt as a message that replies to the program's text, so that the text is framed as a quotation. Its sender
     is marked as a bot, since the person did not write it."""
+    sender = Sender(id=called.sender.id, display_name=called.sender.display_name, kind="bot")
+    quote = Quote(message_id="", text=called.text, author=called.hook, from_bot=False)
+    return _message(called, sender, called.prompt, quote)
+
+
+def _message(event: ScheduleDue | HookCalled, sender: Sender, text: str, reply_to: Quote | None) -> Message:
     return Message(
-        account=called.account,
-        dedupe_keys=called.dedupe_keys,
-        sent_at=called.sent_at,
-        received_at=called.received_at,
-        address=called.address,
+        account=event.account,
+        dedupe_keys=event.dedupe_keys,
+        sent_at=event.sent_at,
+        received_at=event.received_at,
+        address=event.address,
         platform_message_id="",
-        sender=Sender(id=called.sender.id, display_name=called.sender.display_name, kind="bot"),
-        text=called.prompt,
-        reply_to=Quote(message_id="", text=called.text, author=called.hook, from_bot=False),
+        sender=sender,
+        text=text,
+        reply_to=reply_to,
         mention=True,
     )

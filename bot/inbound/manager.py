@@ -12,7 +12,7 @@ from bot.conversations.actor import Edited, Resume, Task
 from bot.conversations.actors import Conversations
 from bot.delivery.buttons import may_be_number
 from bot.inbound.button_handler import ButtonHandler
-from bot.inbound.due import DueSchedules, Hooks
+from bot.inbound.due import Prompted
 from bot.inbound.gate import Gate
 from bot.runs.turns import Spoken, turn_rules
 from bot.skills.folders import move_owner
@@ -93,8 +93,7 @@ class ChannelManager:
         )
         self._conversations = Conversations(ports)
         self._presses = ButtonHandler(ports, commands, editor.book, self._conversations)
-        self._due = DueSchedules(ports, editor.book, access_service.admins, self._conversations, self.gate.key)
-        self._hooks = Hooks(ports, editor.book, self._conversations, self.gate.key)
+        self._prompted = Prompted(ports, editor.book, access_service.admins, self._conversations, self.gate.key)
         self._moved = moved
         editor.on_shut_out = self._shut_out
 
@@ -181,12 +180,12 @@ class ChannelManager:
                 await self._migrated(inbound.id, moved)
             case MembershipChanged() as change:
                 if not change.present:
-                    await self._due.left(change)
+                    await self._prompted.left(change)
                 await self._access_service.joined(inbound.id, change)
             case ScheduleDue() as due:
-                await self._due.take(inbound.id, due)
+                await self._prompted.due(inbound.id, due)
             case HookCalled() as called:
-                await self._hooks.take(inbound.id, called)
+                await self._prompted.called(inbound.id, called)
             case _:
                 await self._ports.responder.settle([inbound.id], "unreadable")
 
