@@ -21,7 +21,7 @@ from fastapi import Depends, Request
 
 from bot.access.admission import FloodGate
 from bot.access.signin import PREFIX, csrf_of
-from bot.http.errors import HttpProblem
+from bot.http.errors import HttpProblem, too_many
 from bot.http.sse import HEARTBEAT_SECONDS, stream
 from channels.supervision import until_first
 
@@ -97,7 +97,7 @@ class Gatekeeper:
         site, and for too many requests."""
         found = await self._by_token(request) if _token_of(request) else self._by_cookie(request)
         if found is not None and not self._calls.passes(found.key):
-            raise _too_many()
+            raise too_many()
         return found
 
     def stream(
@@ -125,7 +125,7 @@ class Gatekeeper:
         """Allow one search at a time: each reads thousands of rows, and the store has few readers. Raises HttpProblem
         where a person searches too often."""
         if not self._searches.passes(caller.person):
-            raise _too_many()
+            raise too_many()
         async with self._searching:
             yield
 
@@ -139,7 +139,7 @@ class Gatekeeper:
         self.check_site(request)
         client = request.client.host if request.client is not None else ""
         if not self._sign_ins.passes(client):
-            raise _too_many()
+            raise too_many()
 
     def check_site(self, request: Request) -> None:
         """Refuse requests that a page of another site makes its visitor's browser send. Raises HttpProblem."""
@@ -157,7 +157,7 @@ class Gatekeeper:
         row = self.signins.token(_token_of(request))
         if row is None:
             if not self._sign_ins.passes(request.client.host if request.client is not None else ""):
-                raise _too_many()
+                raise too_many()
             raise HttpProblem(401, "bad_token", "the token is unknown, or no longer valid", _BEARER)
         await self.signins.note_use(row)
         return Caller(
@@ -221,10 +221,6 @@ def signed_out() -> HttpProblem:
 
 def _foreign() -> HttpProblem:
     return HttpProblem(403, "foreign_site", "this was not sent by a page of this service")
-
-
-def _too_many() -> HttpProblem:
-    return HttpProblem(429, "too_many_requests", "too many requests; wait a little", {"Retry-After": "10"})
 
 
 async def caller_of(request: Request) -> Caller | None:

@@ -71,6 +71,10 @@ def not_found(what: str = "there is nothing here") -> HttpProblem:
     return HttpProblem(404, "not_found", what)
 
 
+def too_many(what: str = "too many requests") -> HttpProblem:
+    return HttpProblem(429, "too_many_requests", f"{what}; wait a little", {"Retry-After": "10"})
+
+
 def error_response(
     status: int, code: str, message: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> JSONResponse:

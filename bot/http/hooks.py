@@ -24,7 +24,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from bot.access.admission import FloodGate
-from bot.http.errors import HttpProblem
+from bot.http.errors import HttpProblem, too_many
 from bot.operations.sending import SendTool, Unsendable
 from bot.store import conversations
 from bot.store.identity import conversation_key, hook_sender, native_on
@@ -256,10 +256,10 @@ def hooks_router(parts: HttpParts) -> APIRouter:
                 raise refused()
         except HttpProblem:
             if not tries.passes(request.client.host if request.client is not None else ""):
-                raise _too_many() from None
+                raise too_many("too many calls") from None
             raise
         if not deliveries.passes(name):
-            raise _too_many()
+            raise too_many("too many calls")
         text = text_of(body, request.headers.get("content-type", ""))
         fresh = await service.take(name, known, delivery, text)
         log.info("webhook %s: delivery %s %s", name, delivery.id, "accepted" if fresh else "already known")
@@ -275,7 +275,3 @@ async def _body(request: Request) -> bytes:
         if len(body) > LARGEST_BODY:
             raise HttpProblem(413, "too_large", f"a body may have at most {LARGEST_BODY} bytes")
     return bytes(body)
-
-
-def _too_many() -> HttpProblem:
-    return HttpProblem(429, "too_many_requests", "too many calls; wait a little", {"Retry-After": "10"})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bot.access.admission import FloodGate
 from bot.http.api.content import invalid
 from bot.http.api.models import small
-from bot.http.errors import HttpProblem, not_found
+from bot.http.errors import HttpProblem, not_found, too_many
 from bot.store import conversations, forgetting, programs, prompts, run_events, runs
 from bot.store.forgetting import BY_AGE, DeletionKind, DeletionRow
 from bot.store.identity import chat_of
@@ -303,8 +303,7 @@ def lengthened(size: int, messages: Iterable[Mapping[str, Any]]) -> int:
 def _check(gate: FloodGate, person: str) -> None:
     """Count a write or copy. Raises HttpProblem for too many."""
     if not gate.passes(person):
-        text = "too many changes or copies of threads; wait a little"
-        raise HttpProblem(429, "too_many_requests", text, {"Retry-After": "10"})
+        raise too_many("too many changes or copies of threads")
 
 
 def _approval(row: ApprovalRow) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from bot.access.admission import FloodGate
 from bot.http.auth import Caller, SignedIn, requires
-from bot.http.errors import HttpProblem, not_found
+from bot.http.errors import HttpProblem, not_found, too_many
 from bot.store import branches, conversations
 from bot.store.branches import (
     MOST_A_DAY,
@@ -197,7 +197,7 @@ def _too_many(bound: Bound) -> HttpProblem:
     if bound is Bound.DAY:
         text = f"at most {MOST_A_DAY} branches per person within a day: try again tomorrow"
         return HttpProblem(429, "branches_used_up", text, {"Retry-After": "3600"})
-    return HttpProblem(429, "too_many_requests", "too many branches at once; wait a little", {"Retry-After": "10"})
+    return too_many("too many branches at once")
 
 
 def _title(title: str, number: int) -> str:
