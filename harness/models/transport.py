@@ -131,7 +131,8 @@ class _Body(httpx2.AsyncByteStream):
                     if left < 0:
                         raise httpx2.ReadError(f"an answer of more than {MOST_ANSWER} bytes")
                     yield piece
-                    await asyncio.sleep(0)  # a packed answer may have a thousand pieces for each one received
+                    if self._unpacker is not None:  # there may be a thousand pieces for each one received
+                        await asyncio.sleep(0)
                 if paced:
                     await _until_more(content)
 
