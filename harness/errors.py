@@ -14,7 +14,7 @@ class HarnessError(Exception):
 
 
 class SetupError(HarnessError):
-    """The agent cannot be built as the config says; the text names what to change."""
+    """The agent cannot be built as the config says, or with its files; the text names what to change."""
 
 
 class ToolSetupError(SetupError):

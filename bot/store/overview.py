@@ -189,9 +189,11 @@ def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
 # Current activity.
 
 
-def open_approvals(tx: Connection, now: datetime, limit: int) -> list[str]:
-    """The ids of all open requests for approval, oldest first."""
+def open_approvals(tx: Connection, now: datetime, limit: int, requester: str | None = None) -> list[str]:
+    """The ids of open requests for approval, oldest first. requester: only of this person."""
     query = select(approvals.c.prompt_id).where(approvals.c.decision.is_(None), approvals.c.expires_at > now)
+    if requester is not None:
+        query = query.where(approvals.c.requester == requester)
     return list(tx.scalars(query.order_by(approvals.c.asked_at).limit(limit)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sqlite3
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import _msgpack
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from harness.errors import SetupError
 from harness.graph.state import RUN_KEY, replayed, thread_config
 from harness.threads.sqlite_saver import ThreadedSqliteSaver
 
@@ -160,7 +162,7 @@ async def open_checkpoints(
     """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
 
     fence, leads: see RetryingPostgresSaver, for several writing processes (PostgreSQL). Raises the database driver's
-    errors.
+    errors, SetupError for a damaged file.
     """
     if "://" in database:
         return await _open_postgres(database.replace("+psycopg://", "://", 1), fence, leads)
@@ -169,7 +171,12 @@ async def open_checkpoints(
 
 async def _open_sqlite(path: Path) -> Checkpoints:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    saver = await ThreadedSqliteSaver.open(path, _go_on_from)
+    try:
+        saver = await ThreadedSqliteSaver.open(path, _go_on_from)
+    except sqlite3.OperationalError:  # such as a full disk
+        raise
+    except sqlite3.DatabaseError as error:
+        raise SetupError(f"{path} is damaged ({error}): restore a backup, or move the file away") from error
     return Checkpoints(saver, saver.holding, "writes", COPY_INTO_ROW, "", saver.run, saver.close, is_file=True)
 
 

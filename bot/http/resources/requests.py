@@ -75,18 +75,16 @@ class Requests:
 
     async def approvals(self, caller: Caller) -> tuple[Approval, ...]:
         """Pending requests: those of everyone for operators, else the caller's own."""
-        now, everybody = self._clock.now(), self._sight.operates(caller)
+        now, of = self._clock.now(), None if self._sight.operates(caller) else caller.person
         rows = await self._parts.store.read(
             lambda tx: [
                 (row, run)
-                for each in overview.open_approvals(tx, now, SHOWN)
+                for each in overview.open_approvals(tx, now, SHOWN, of)
                 if (row := prompts.load_approval(tx, each)) is not None
                 and (run := runs.load(tx, row.run_id)) is not None
             ]
         )
-        return tuple(
-            self._approval(caller, row, run) for row, run in rows if everybody or row.requester == caller.person
-        )
+        return tuple(self._approval(caller, row, run) for row, run in rows)
 
     def _approval(self, caller: Caller, row: ApprovalRow, run: RunRow) -> Approval:
         own, reads = row.requester == caller.person, self.reads_call(caller, row, run)

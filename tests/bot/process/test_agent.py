@@ -13,7 +13,7 @@ from bot.store import Store
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.agents.parts import Parts
-from harness.errors import ModelSetupError
+from harness.errors import ModelSetupError, SetupError
 from harness.mcp.pool import McpPool
 from sandbox.config import SandboxSettings
 from tests.bot.settings_files import settings_of
@@ -78,6 +78,17 @@ async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: Retr
     assert why in str(error)
     with pytest.raises(ModelSetupError, match=why):
         await early
+    await agent.close()
+
+
+async def test_a_damaged_file_is_named(tmp_path: Path, store: RetryingStore) -> None:
+    settings = configured(tmp_path)
+    file = tmp_path / "checkpoints.db"
+    file.write_bytes(b"nonsense" * 1000)
+    agent = agent_of(settings, store)
+    error = await agent.build()
+    assert isinstance(error, SetupError)
+    assert str(error) == f"{file} is damaged (file is not a database): restore a backup, or move the file away"
     await agent.close()
 
 

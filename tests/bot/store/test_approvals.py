@@ -10,7 +10,7 @@ import pytest
 
 from bot.runs.approval_cards import prompt_of
 from bot.runs.approvals import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
-from bot.store import Store, accounts, conversations, prompts, runs
+from bot.store import Store, accounts, conversations, overview, prompts, runs
 from bot.store.prompts import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
@@ -44,6 +44,12 @@ def approval(number: int = 1, **changes: Any) -> ApprovalRow:
 
 def ask(tx: Connection, *rows: ApprovalRow) -> list[ApprovalRow]:
     return prompts.ask_approvals(tx, [(row, prompt_of(row)) for row in rows])
+
+
+async def test_open_requests_of_one_person_are_found_among_many(store: Store) -> None:
+    await store.write(lambda tx: ask(tx, approval(1), approval(2), approval(3, requester="telegram:8")))
+    assert await store.read(lambda tx: overview.open_approvals(tx, NOW, 2)) == ["a1", "a2"]
+    assert await store.read(lambda tx: overview.open_approvals(tx, NOW, 2, "telegram:8")) == ["a3"]
 
 
 async def test_the_same_is_asked_once(store: Store) -> None:
