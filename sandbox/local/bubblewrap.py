@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
 from sandbox.egress.proxy import EgressProxy
 from sandbox.files.paths import Bind
-from sandbox.kernel import cgroups, seccomp
+from sandbox.kernel import seccomp
 from sandbox.launcher.spec import FIRST_INPUT, STAGE, Identity, LaunchSpec
 from sandbox.local.caged import CagedProvider
 from sandbox.local.process import run
@@ -301,13 +301,12 @@ class BubblewrapProvider(CagedProvider):
     ) -> None:
         if settings.network.mode == "egress" and proxy is None:
             proxy = EgressProxy(settings.network.allow)
-        limits = Limits.of(settings.limits)
         owner = workspaces.owner
 
         def make_cage(bounded: frozenset[str]) -> BubblewrapCage:
             return BubblewrapCage(
                 Setup(
-                    limits=limits,
+                    limits=Limits.of(settings.limits),
                     env=settings.environment,
                     runtime=runtime,
                     identity=Identity(uid=owner.uid, gid=owner.gid) if owner is not None else None,
@@ -317,11 +316,5 @@ class BubblewrapProvider(CagedProvider):
                 programs,
             )
 
-        super().__init__(
-            make_cage,
-            workspaces,
-            limits,
-            cgroups.Groups(f"antler-{instance}", cgroups.here),
-            proxy,
-            hosts=settings.network.allow,
-        )
+        hosts = settings.network.allow
+        super().__init__(make_cage, settings, workspaces, instance=instance, proxy=proxy, hosts=hosts)

@@ -17,26 +17,27 @@ from sandbox.files.beneath import Folder
 from sandbox.files.paths import Bind
 from sandbox.files.trees import remove_tree
 from sandbox.files.workspace import LINKS
+from sandbox.kernel import cgroups
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.local.disk import DiskShare
 from sandbox.local.probe import packages, probe, probe_thread
 from sandbox.local.process import Commands, NotStarted, Outcome, Running, ended, run
 from sandbox.local.sandbox import HeldByThread, LocalSandbox
-from sandbox.policy import TEMPORARY
+from sandbox.policy import TEMPORARY, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from sandbox.base import Isolation
+    from sandbox.config import SandboxSettings
     from sandbox.egress.proxy import EgressProxy
     from sandbox.files.local import LocalFiles
     from sandbox.files.paths import Layout
     from sandbox.files.workspace import Workspaces
-    from sandbox.kernel.cgroups import Group, Groups
+    from sandbox.kernel.cgroups import Group
     from sandbox.launcher.client import Starter
     from sandbox.launcher.spec import LaunchSpec
-    from sandbox.policy import Limits
 
 
 _UNBOUNDED = {
@@ -225,18 +226,18 @@ class CagedProvider:
     def __init__(
         self,
         make_cage: Callable[[frozenset[str]], Cage],
+        settings: SandboxSettings,
         workspaces: Workspaces,
-        limits: Limits,
-        groups: Groups,
-        proxy: EgressProxy | None = None,
         *,
+        instance: str,
+        proxy: EgressProxy | None = None,
         hosts: tuple[str, ...] | None = None,
     ) -> None:
         self._hosts = hosts
         self._make_cage = make_cage
         self._workspaces = workspaces
-        self._limits = limits
-        self._groups = groups
+        self._limits = Limits.of(settings.limits)
+        self._groups = cgroups.Groups(f"antler-{instance}", cgroups.here)
         self._proxy = proxy
         self._launcher = Launcher()
         self._cage: Cage | None = None

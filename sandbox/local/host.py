@@ -8,11 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sandbox.base import Isolation, SandboxUnavailable
-from sandbox.kernel import cgroups
 from sandbox.local.caged import CagedProvider
 from sandbox.local.landlock import Setup
 from sandbox.local.sandbox import FilesOnlyProvider
-from sandbox.policy import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,8 +96,7 @@ class HostProvider(CagedProvider):
         def make_cage(bounded: frozenset[str]) -> HostCage:
             return HostCage(Setup.of(settings, runtime, bounded))
 
-        limits = Limits.of(settings.limits)
-        super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here))
+        super().__init__(make_cage, settings, workspaces, instance=instance)
 
     async def start(self) -> Report:
         log.warning(WARNING)

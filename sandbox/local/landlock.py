@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
 from sandbox.files.workspace import USER_DATA
-from sandbox.kernel import cgroups, seccomp
+from sandbox.kernel import seccomp
 from sandbox.launcher import linux
 from sandbox.launcher.spec import Confinement, LaunchSpec, PathRule
 from sandbox.local.caged import CagedProvider
@@ -160,5 +160,4 @@ class LandlockProvider(CagedProvider):
         def make_cage(bounded: frozenset[str]) -> LandlockCage:
             return LandlockCage(Setup.of(settings, runtime, bounded))
 
-        limits = Limits.of(settings.limits)
-        super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here), hosts=())
+        super().__init__(make_cage, settings, workspaces, instance=instance, hosts=())
