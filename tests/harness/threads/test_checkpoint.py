@@ -182,6 +182,7 @@ async def test_a_clock_set_back_over_a_restart_loses_no_turn(bench: Bench, scrip
     ids: Any = checkpoint_ids
     async with bench.open() as harness:
         # The turn is made ten days ahead of the clock that the next start will have.
+        ids.uuid6()  # sets the time of the last id
         ids._last_v6_timestamp += 10 * 24 * 3600 * 10_000_000
         await collect(harness, context("r1"), said("one"))
     ids._last_v6_timestamp = None
