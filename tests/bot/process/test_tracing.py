@@ -241,7 +241,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(tmp_path: Pa
         input="hello\n",
         timeout=SECONDS,
     )
-    assert done.returncode == 1
+    assert done.returncode == 78
     assert "pip install 'antler[tracing]'" in done.stderr
 
 
