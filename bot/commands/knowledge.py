@@ -171,8 +171,8 @@ class KnowledgeCommands(CommandGroup):
                 added += 1
                 log_act(Action.KNOWLEDGE_ADD, call, conversation, what=collection)
         payer = Asker(owner=record.owner, speaker=call.person, conversation=record.key)
-        if added and (budget := await self._knowledge.vectors_wait_for(payer)):
-            told.append(say["by_words"].format(key=budget))
+        if added and await self._knowledge.vectors_wait_for(payer):
+            told.append(say["by_words"])
         await self._say(call, "\n".join(told))
 
     async def _files(

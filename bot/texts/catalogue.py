@@ -60,7 +60,7 @@ class Texts:
     calls_used_up: str  # {limit}
     looped: str  # {count}
     budget_of: Mapping[str, str]  # noun phrases; keys: bot.usage.budgets.Scope
-    budgets: Mapping[str, str]  # {budget} {key} {percent} {duration} {zone}; keys: refused, stopped, warning, resets
+    budgets: Mapping[str, str]  # {budget} {percent} {duration} {zone}; keys: refused, stopped, warning, resets
     images_not_seen: str  # {model}
     fell_back: str  # {model} {instead_of}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.files.uploads.Problem

@@ -139,13 +139,13 @@ EN = Texts(
         "gateway_day": "today's budget for all chats",
     },
     budgets={
-        "refused": "⚠️ Not answered: {budget} is used up (`{key}`).",
-        "stopped": "⚠️ I stopped here because {budget} is used up (`{key}`), so this answer may be incomplete.",
-        "warning": "ℹ️ {percent}% of {budget} is used up (`{key}`).",
+        "refused": "⚠️ Not answered: {budget} is used up.",
+        "stopped": "⚠️ I stopped here because {budget} is used up, so this answer may be incomplete.",
+        "warning": "ℹ️ {percent}% of {budget} is used up.",
         "resets": " It resets in {duration}, at midnight ({zone}).",
     },
     looped="⚠️ I was about to do the same thing for the {count}th time, so I stopped; this answer may be incomplete. Tell me how to continue.",
-    calls_used_up="⚠️ I reached the limit of {limit} model calls for one answer (limits.model_calls), so it may be incomplete. Ask me to continue.",
+    calls_used_up="⚠️ I reached the limit of {limit} model calls for one answer, so it may be incomplete. Ask me to continue.",
     images_not_seen="ℹ️ The model {model} cannot see images; it was only told that you sent one. /models lists others.",
     fell_back="ℹ️ `{model}` answered, because `{instead_of}` could not.",
     file_problem={
@@ -172,7 +172,7 @@ EN = Texts(
         ),
         "key": (
             "🎤 I could not listen to the voice message: the transcription service refused the API key. "
-            "An administrator needs to correct `transcription.api_key` in the config."
+            "An administrator needs to correct the key in the config."
         ),
         "model": (
             "🎤 I could not listen to the voice message: the transcription service does not know the model. "
@@ -906,7 +906,7 @@ EN = Texts(
         "reading": "⏳ Reading {name} ({number} of {count}) …",
         "added": "✅ {name}: added to {collection}, passages: {count}",
         "not_added": "⚠️ {name}: {problem}",
-        "by_words": "ℹ️ It is found by its words alone until there is room again in the budget `{key}`.",
+        "by_words": "ℹ️ It is found by its words alone until there is room again in a budget.",
         "removed": "Removed ({count}): {names}",
         "nothing": "There is nothing to remove.",
         "unknown_number": "There is no number {number} in the list. `/knowledge` shows the list.",
@@ -915,12 +915,12 @@ EN = Texts(
         "bad_collection": "A collection's name is one word of at most 40 letters, digits, - and _, such as `#handbook`.",
         "too_many": "That is too much at once: at most {count} files and addresses.",
         "full": (
-            "You have too much waiting to be read: at most {count} files and addresses at a time (knowledge.max_waiting). "
+            "You have too much waiting to be read: at most {count} files and addresses at a time. "
             "Nothing of it is lost; send this again when those are done."
         ),
         "full_group": (
-            "Too much of this group or of you is waiting to be read: at most {count} files and addresses at a time "
-            "(knowledge.max_waiting). Nothing of it is lost; send this again when those are done."
+            "Too much of this group or of you is waiting to be read: at most {count} files and addresses at a time. "
+            "Nothing of it is lost; send this again when those are done."
         ),
     },
     knowledge_problem={

@@ -140,13 +140,13 @@ ZH = Texts(
         "gateway_day": "所有会话今天共用的预算",
     },
     budgets={
-        "refused": "⚠️ 未作回答：{budget}已用完（`{key}`）。",
-        "stopped": "⚠️ {budget}已用完（`{key}`），我停在这里，回答可能不完整。",
-        "warning": "ℹ️ {budget}已用 {percent}%（`{key}`）。",
+        "refused": "⚠️ 未作回答：{budget}已用完。",
+        "stopped": "⚠️ {budget}已用完，我停在这里，回答可能不完整。",
+        "warning": "ℹ️ {budget}已用 {percent}%。",
         "resets": "将在 {duration}后（{zone} 午夜）重新计算。",
     },
     looped="⚠️ 我正要第 {count} 次做同样的事，因此停下了，回答可能不完整。请告诉我怎么继续。",
-    calls_used_up="⚠️ 已达到单次回答 {limit} 次模型调用的上限（limits.model_calls），回答可能不完整。可以让我继续。",
+    calls_used_up="⚠️ 已达到单次回答 {limit} 次模型调用的上限，回答可能不完整。可以让我继续。",
     images_not_seen="ℹ️ 模型 {model} 看不到图片，只知道你发了图片。用 /models 可查看其他模型。",
     fell_back="ℹ️ 由 `{model}` 作答，因为 `{instead_of}` 无法作答。",
     file_problem={
@@ -166,7 +166,7 @@ ZH = Texts(
         "too_large": "🎤 没有听这条语音消息：它超过 {limit} MB。请发短一些，或改用文字。",
         "gone": "🎤 无法听这条语音消息：文件已不存在。请重新发送。",
         "format": "🎤 无法听这条语音消息：转写服务不接受这段录音。请改用文字。",
-        "key": "🎤 无法听这条语音消息：转写服务拒绝了 API 密钥。需要管理员更正配置中的 `transcription.api_key`。",
+        "key": "🎤 无法听这条语音消息：转写服务拒绝了 API 密钥。需要管理员更正配置中的密钥。",
         "model": (
             "🎤 无法听这条语音消息：转写服务没有这个模型。"
             "需要管理员更正配置中的 `transcription.model` 或 `transcription.base_url`。"
@@ -829,7 +829,7 @@ ZH = Texts(
         "reading": "⏳ 正在读取 {name}（第 {number} 份，共 {count} 份）……",
         "added": "✅ {name}：已加入 {collection}，共 {count} 段",
         "not_added": "⚠️ {name}：{problem}",
-        "by_words": "ℹ️ 预算 `{key}` 恢复之前，只能按字词检索到它。",
+        "by_words": "ℹ️ 预算恢复之前，只能按字词检索到它。",
         "removed": "已移除（{count}）：{names}",
         "nothing": "没有可移除的资料。",
         "unknown_number": "列表里没有编号 {number}。`/knowledge` 可查看列表。",
@@ -838,10 +838,10 @@ ZH = Texts(
         "bad_collection": "资料集的名称是一个词，最多 40 个字母、数字、- 和 _，例如 `#handbook`。",
         "too_many": "一次太多了：最多 {count} 个文件和网址。",
         "full": (
-            "你等待读取的内容太多了：同时最多 {count} 个文件和网址（knowledge.max_waiting）。已提交的都会读完；读完后请再发一次。"
+            "你等待读取的内容太多了：同时最多 {count} 个文件和网址。已提交的都会读完；读完后请再发一次。"
         ),
         "full_group": (
-            "本群或你等待读取的内容太多了：同时最多 {count} 个文件和网址（knowledge.max_waiting）。已提交的都会读完；读完后请再发一次。"
+            "本群或你等待读取的内容太多了：同时最多 {count} 个文件和网址。已提交的都会读完；读完后请再发一次。"
         ),
     },
     knowledge_problem={

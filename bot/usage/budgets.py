@@ -248,7 +248,7 @@ class Budgets:
 
     def _sentence(self, kind: str, key: str, texts: Texts, percent: int = 100) -> str:
         scope = key.partition(".")[0]
-        sentence = texts.budgets[kind].format(budget=texts.budget_of[scope], key=f"budgets.{key}", percent=percent)
+        sentence = texts.budgets[kind].format(budget=texts.budget_of[scope], percent=percent)
         if scope == Scope.RUN:
             return sentence
         left = texts.duration(self._days.left)

@@ -214,7 +214,7 @@ async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on
 
 @pytest.mark.long
 async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> None:
-    world, key = cluster.world, "budgets.gateway_day.tokens"
+    world, used_up = cluster.world, EN.budget_of["gateway_day"]
     world.settings["limits"] = {"concurrent_runs": 1}
     async with cluster:
         await world.telegram.user_says("hello")
@@ -230,7 +230,7 @@ async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> Non
         await world.telegram.user_says(work)
         await world.telegram.group_says(f"@antler_bot {work}")
         for chat in (ALICE, TEAM):
-            await world.telegram.wait_for_text(chat, key)
+            await world.telegram.wait_for_text(chat, used_up)
         assert all("is running here" in worker.log for worker in cluster.workers.values())
         calls = [row[0] for row in cluster.rows("SELECT input_tokens + output_tokens FROM usage ORDER BY id")]
         spent = [sum(map(int, map(str, calls[:number]))) for number in range(len(calls) + 1)]

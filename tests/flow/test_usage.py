@@ -96,7 +96,7 @@ async def test_a_run_sums_up_when_its_budget_is_used_up(world: World) -> None:
     world.settings["budgets"] = {"run": {"tokens": int(tokens * 0.95)}}
     async with world:
         # The note to sum up is the newest thing that is said to the simulated model, and it repeats what is said to it.
-        text = await said(world, f"{LOOK}\n!say never asked", "budgets.run.tokens")
+        text = await said(world, f"{LOOK}\n!say never asked", EN.budget_of["run"])
         assert text.startswith("You said:")
         assert not await tools_of_newest(world)
         assert len(calls_of(world, BOB)) == 2
@@ -107,22 +107,22 @@ async def test_a_run_that_is_far_over_ends_without_a_further_call(world: World) 
     world.settings["budgets"] = {"run": {"tokens": tokens // 3}}
     async with world:
         before = len(await world.model.completions())
-        text = await said(world, f"{LOOK}\n!say never asked", "budgets.run.tokens")
+        text = await said(world, f"{LOOK}\n!say never asked", EN.budget_of["run"])
         assert EN.failures["budget"] in text  # type: ignore[index]
         assert len(await world.model.completions()) == before + 1
         assert "never asked" not in text
 
 
-async def test_a_used_up_day_refuses_also_after_a_restart_and_names_the_key(world: World) -> None:
+async def test_a_used_up_day_refuses_also_after_a_restart_and_says_until_when(world: World) -> None:
     world.settings["budgets"] = {"speaker_day": {"money": 0.000001}}
     async with world:
-        warned = await said(world, "hello", "budgets.speaker_day.money")
+        warned = await said(world, "hello", EN.budget_of["speaker_day"])
         assert warned.startswith("You said: hello")
         before = len(await world.model.completions())
         await world.stop()
         await world.start()
         refused = await said(world, "more", "Not answered")
-        assert "budgets.speaker_day.money" in refused
+        assert EN.budget_of["speaker_day"] in refused
         assert "midnight (UTC)" in refused
         assert len(await world.model.completions()) == before
         await said(world, "I am somebody else", "You said: I am somebody else", ALICE)

@@ -125,7 +125,7 @@ async def test_a_service_that_refuses_is_told(here: Here) -> None:
     await here.service.fail(faults.error(401, "invalid_api_key"))
     await here.platform.send_voice(f"nobody hears this for {here.ada.number}", here.ada)
     answer = await shows(here.platform, here.ada, "I could not listen to the voice message")
-    assert "transcription.api_key" in answer.text
+    assert "An administrator needs to correct the key" in answer.text
     assert "refused the API key" in await here.asked()
     assert here.service.api_key not in here.gateway.log
     await here.platform.quiet(here.ada)

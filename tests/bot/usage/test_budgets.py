@@ -152,7 +152,7 @@ async def test_what_the_agent_is_told_before_each_call(tmp_path: Path, tokens: i
 
 async def test_a_run_that_was_stopped_says_by_which_budget(tmp_path: Path) -> None:
     async with core(tmp_path, budgets={"run": {"tokens": 100}, "speaker_day": {"tokens": 1000}}) as c:
-        stop = EN.budgets["stopped"].format(budget=EN.budget_of["run"], key="budgets.run.tokens")
+        stop = EN.budgets["stopped"].format(budget=EN.budget_of["run"])
 
         def summed_up(tell: Teller) -> Finished:
             return tell(Finished, outcome=Outcome.LIMITED, text="So far.", message_id="a", budget="run.tokens")

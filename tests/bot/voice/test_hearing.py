@@ -164,7 +164,7 @@ async def test_who_has_used_up_a_budget_is_not_listened_to(tmp_path: Path) -> No
         await c.say("", attachments=(VOICE,))
         await c.answered()
         assert hearing.heard == []
-        assert "budgets.speaker_day.tokens" in c.texts()[-1]
+        assert EN.budget_of["speaker_day"] in c.texts()[-1]
 
 
 # What was not understood.
