@@ -357,6 +357,9 @@ def _look(url: URL) -> None:
     engine = sql.reader_engine(url)
     try:
         with _as_own_errors(url), engine.connect() as tx:
+            # Alone on being asked: a standby may be promoted at any time.
+            if tx.dialect.name == "postgresql" and tx.scalar(text("SELECT pg_is_in_recovery()")):
+                raise StoreUnavailable("the server is a read-only standby: database.url has to name the primary")
             revision = schema.known_revision(tx, beside=True)
     finally:
         engine.dispose()

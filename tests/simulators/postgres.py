@@ -93,6 +93,13 @@ class PostgresServer:
     def start(self) -> None:
         self._run("pg_ctl", "start", "-w", "-t", "30", "-l", f"{self._root}/log", "-o", self._server_options())
 
+    def stand_by(self) -> None:
+        """Make the stopped server a standby of another one, which never sends anything."""
+        mark = self._root / "data/standby.signal"
+        mark.touch()
+        if self._prefix:
+            shutil.chown(mark, SYSTEM_USER)
+
     def _server_options(self) -> str:
         return f"{SERVER_OPTIONS} {self._options} -c unix_socket_directories='{self._root}'"
 

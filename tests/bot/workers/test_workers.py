@@ -58,6 +58,8 @@ from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
 from tests.bot.workers.sides import CLOCK, SAID, Gateway, Life, all_of, checked, until, working
 from tests.clock import VirtualClock
+from tests.parts import missing
+from tests.simulators.postgres import PostgresMissing, PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -68,7 +70,6 @@ if TYPE_CHECKING:
     from harness.events import AnyRunEvent, RunEvent
     from harness.ports import Harness
     from tests.bot.scripted_harness import Teller
-    from tests.simulators.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
 
@@ -683,6 +684,21 @@ async def test_a_worker_that_was_taken_for_dead_does_nothing_outside_and_is_give
 async def test_a_database_that_no_gateway_prepared_is_refused(postgres: PostgresServer) -> None:
     with pytest.raises(StoreUnavailable, match="not prepared"):
         await Store.join(postgres.database(), clock=CLOCK, check=lambda tx: None)
+
+
+async def test_a_standby_is_not_taken_for_the_database() -> None:
+    try:
+        server = PostgresServer()
+    except PostgresMissing as error:
+        missing(str(error))
+    with server:
+        url = server.database()
+        await (await Store.open(url, clock=CLOCK)).close()
+        server.stop()
+        server.stand_by()
+        server.start()
+        with pytest.raises(StoreUnavailable, match="read-only standby"):
+            await Store.join(url, clock=CLOCK, check=lambda tx: None)
 
 
 async def test_a_server_that_goes_while_a_gateway_starts_is_waited_for(
