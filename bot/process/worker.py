@@ -305,7 +305,9 @@ class Worker:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if working.done():
-            log.error("no jobs can be taken; antler stops", exc_info=working.exception())
+            error = working.exception()
+            bug = None if isinstance(error, StoreUnavailable) else error
+            log.error("no jobs can be taken (%s); antler stops", error, exc_info=bug)
             return FAILURE
         queue.stop()
         jobs.leave()

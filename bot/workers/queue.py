@@ -17,7 +17,7 @@ from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
 from bot.store import workers
-from bot.store.errors import Fenced, TakenAway
+from bot.store.errors import Fenced, StoreUnavailable, TakenAway
 from bot.store.sql import SESSION_LIMITS
 from bot.store.worker_runs import (
     CALL_QUEUE,
@@ -351,7 +351,7 @@ class Queue:
     async def work(self, do: Callable[[str, int, bool], Awaitable[None]], life: Life) -> None:
         """Take jobs until `stop`, then wait for those being executed. do: is given the id of a run or a call, the id of
         the job, and whether the job is taken for the first time.
-        Raises psycopg.Error and ConnectorException if the server is unavailable at the start."""
+        Raises StoreUnavailable if the server is unavailable at the start, or refuses what is needed."""
         self._jobs.life = life
 
         async def run(context: JobContext, run_id: str) -> None:
@@ -363,9 +363,12 @@ class Queue:
         for name, queue in ((TASK, QUEUE), (CALL_TASK, CALL_QUEUE)):
             self._app.task(name=name, queue=queue, pass_context=True)(run)
 
-        async with self._app.open_async():
-            if not self._stopped:  # its start would forget an earlier stop
-                await self._worker.run()
+        try:
+            async with self._app.open_async():
+                if not self._stopped:  # its start would forget an earlier stop
+                    await self._worker.run()
+        except (psycopg.Error, exceptions.ConnectorException) as error:
+            raise StoreUnavailable(_first_line(error)) from error
 
     def _earlier(self, job: Job) -> list[asyncio.Task[Any]]:
         """The tasks of earlier jobs of the job's thread."""

@@ -16,6 +16,8 @@ import pytest
 from bot.clock import SystemClock
 from bot.control.lock import DataDirLock
 from bot.store import Store
+from bot.store.sql import libpq_url
+from bot.workers import queue
 from tests.simulators.process import REPO_ROOT
 
 if TYPE_CHECKING:
@@ -83,6 +85,25 @@ def test_a_stop_ends_without_a_server(tmp_path: Path, postgres: PostgresServer) 
             postgres.start()
     assert "still stopping after 3 s" in log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.postgres
+def test_a_missing_right_is_named_without_a_traceback(tmp_path: Path, postgres: PostgresServer) -> None:
+    url = postgres.database()
+    asyncio.run(prepared(url))
+    asyncio.run(queue.prepare(libpq_url(url)))
+    with postgres.connect(url.partition("@/")[2].partition("?")[0]) as connection:
+        connection.execute("CREATE ROLE poor LOGIN")
+        connection.execute("GRANT CREATE ON SCHEMA public TO poor")
+        connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO poor")
+        connection.execute("REVOKE ALL ON procrastinate_workers FROM poor")
+    refused = url.replace("+psycopg", "").replace("://antler@", "://poor@")
+    done = subprocess.run(
+        command(tmp_path, refused), cwd=REPO_ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "no jobs can be taken (permission denied for table procrastinate_workers); antler stops" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_address_that_is_taken_ends_the_start_and_names_the_key(tmp_path: Path) -> None:
