@@ -200,10 +200,11 @@ class Connections:
                 return None
             except Fatal as error:
                 channel.health.state = ConnectionState.STOPPED
-                channel.health.detail = reason(error)
-                if self._refused.get(account) != reason(error) and account not in self.replaced:
-                    log.error("%s is stopped: %s", account, reason(error))
-                self._refused[account] = reason(error)
+                final = isinstance(error, TakenOver) or self.all_stopped  # without any account the process ends
+                channel.health.detail = why = reason(error) + ("" if final else TRIED_AGAIN)
+                if self._refused.get(account) != why and account not in self.replaced:
+                    log.error("%s is stopped: %s", account, why)
+                self._refused[account] = why
                 return error
             except Exception:
                 # A bug in one adapter must not take the others down; it stays visible, and the account is retried.
@@ -307,7 +308,7 @@ class Connections:
 
 def reason(error: Fatal) -> str:
     """Why an account is stopped and what to do about it, for operators."""
-    return f"{error}; {error.hint}" + ("" if isinstance(error, TakenOver | Unloadable) else TRIED_AGAIN)
+    return f"{error}; {error.hint}"
 
 
 def _rename_hint(conflict: accounts.AccountConflict) -> str:

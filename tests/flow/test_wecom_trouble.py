@@ -177,4 +177,5 @@ async def test_a_wrong_secret_is_told_with_what_to_do(wecom_world: WecomWorld) -
     assert await wecom_world.ends() == 1
     assert "853000" in wecom_world.log
     assert "channels.wecom.secret" in wecom_world.log
+    assert "retried" not in wecom_world.log, "no account is left, so the process ends"
     assert wecom_world.wecom.secret not in wecom_world.log
