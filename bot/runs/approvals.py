@@ -287,8 +287,9 @@ class StoreApprovals:
 
 
 def _log(change: Change) -> None:
-    row, by = change.row, change.row.decided_by or "nobody"
-    told = "asked of a person" if row.decision is None else f"{row.decision}, by {by}"
+    row = change.row
+    by = f", by {row.decided_by}" if row.decided_by else ""  # nobody, once the time or the run is over
+    told = "asked of a person" if row.decision is None else f"{row.decision}{by}"
     about = {
         "event": "approval",
         "account": change.run.address.account,

@@ -136,6 +136,19 @@ async def test_the_log_tells_once_what_was_asked_decided_and_how_it_ended(
     assert "send it" not in caplog.text
 
 
+async def test_the_log_names_nobody_for_what_no_person_decided(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bot")
+    async with core(tmp_path, mode=NO_BUTTONS) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        await say(c, "/stop")
+        await c.answered()
+    told = [record.getMessage() for record in caplog.records if getattr(record, "event", None) == "approval"]
+    assert [line.partition(": ")[2] for line in told] == ["asked of a person", "stopped"]
+
+
 async def test_a_number_decides_also_after_a_restart_where_the_buttons_were_refused(tmp_path: Path) -> None:
     async with core(tmp_path, mode=NO_EDIT) as c:
         asks(c, "send it")
