@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
+
+from sandbox.egress.tls import trust
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOCAL_SECONDS = 1.0
 LIST_SECONDS = 10.0
@@ -92,11 +97,15 @@ async def local_providers() -> dict[str, Provider]:
     return {name.lower(): Provider(name, url, model=models[0]) for (name, url), models in found if models}
 
 
-async def models_of(base_url: str, key: str, seconds: float = LIST_SECONDS, proxy: str | None = None) -> list[str]:
-    """The names of a provider's models; empty where it lists none, for whatever reason."""
+async def models_of(
+    base_url: str, key: str, seconds: float = LIST_SECONDS, route: tuple[str | None, Path | None] = (None, None)
+) -> list[str]:
+    """The names of a provider's models; empty where it lists none, for whatever reason. route: proxy and CA file."""
+    proxy, ca_file = route
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL, ValueError):
-        async with httpx.AsyncClient(timeout=seconds, trust_env=False, proxy=proxy) as client:
+    with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL, ValueError, OSError):
+        verify = trust(ca_file)
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False, proxy=proxy, verify=verify) as client:
             answer: Any = (await client.get(f"{base_url.rstrip('/')}/models", headers=headers)).json()
             entries = answer.get("data") if isinstance(answer, dict) else None
             named = [entry.get("id") for entry in entries or () if isinstance(entry, dict)]

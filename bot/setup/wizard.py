@@ -163,7 +163,8 @@ class Wizard:
         base_url = offer.base_url if offer is not None else await self._ask.text(say["model_base_url"])
         variable = offer.variable if offer is not None else "MODEL_API_KEY"
         key = await self._key(variable, offer.keys if offer is not None else "", needed=offer is not None)
-        known = await models_of(base_url, key, proxy=self._files.network(self._preset).proxy_for(base_url))
+        network = self._files.network(self._preset)
+        known = await models_of(base_url, key, route=(network.proxy_for(base_url), network.ca_file))
         if known:
             self._tell(say["model_known"].format(names=", ".join(known[:LISTED]) + (" …" if known[LISTED:] else "")))
         proposed = offer.model if offer is not None else ""
@@ -172,7 +173,7 @@ class Wizard:
         self._tell(say["model_testing"].format(model=model))
         entry: dict[str, Any] = {"name": "main", "model": model, "base_url": base_url}
         tried = entry | ({"api_key": key} if key else {})
-        outcome, sees = await try_model(tried, self._files.network(self._preset), self._texts)
+        outcome, sees = await try_model(tried, network, self._texts)
         self._tell("\n".join(outcome.lines))
         if not outcome.works:
             choices = {"again": say["again"]} | ({"keep": say["keep"]} if outcome.fits else {})
