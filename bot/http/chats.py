@@ -44,6 +44,8 @@ FILE: dict[str, Any] = {
 SENT_FILE = {"requestBody": {"content": {"application/octet-stream": {"schema": {"format": "binary"}}}}}
 """OpenAPI's description of a route whose request's body is a file, of any type."""
 LONGEST_TITLE = 100
+MOST_FILES = 20
+"""Files of one message."""
 
 
 class _Body(BaseModel):
@@ -55,7 +57,7 @@ class NewMessage(_Body):
 
     text: str = ""
     client_id: str
-    attachments: Annotated[list[str], Field(max_length=20)] = []
+    attachments: Annotated[list[str], Field(max_length=MOST_FILES)] = []
     reply_to: str | None = None
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from fastapi import HTTPException, Request
 from starlette.datastructures import Headers, MutableHeaders
 
+from bot.files.uploads import MEGABYTE
 from bot.http.auth import SAFE, caller_of, not_signed_in
 from bot.http.errors import HttpProblem, answer_to, error_response
 from bot.settings.http import is_loopback
@@ -184,7 +185,8 @@ async def _unknown(scope: Scope) -> HttpProblem | StoreError | None:
 
 
 def _too_large(most: int) -> ASGIApp:
-    return error_response(413, "too_large", f"a request may have at most {most} bytes here")
+    text = f"a request may have at most {most} bytes here"
+    return error_response(413, "too_large", text, most=f"{most // MEGABYTE} MB")
 
 
 def _names(settings: HttpSettings) -> frozenset[str]:

@@ -408,11 +408,11 @@ def _kind(mime_type: str) -> AttachmentKind:
 
 def too_much(over: Exceeded, limit: int) -> HttpProblem:
     """The problem of a file that exceeds a limit in bytes."""
-    most = f"{limit / MEGABYTE:g} MB"
+    most = f"{limit / MEGABYTE:g} MB"  # also a member of the error: the page tells it in its language
     if over == "person_quota":
         text = f"at most {most} of files are accepted from a person within 24 hours"
-        return HttpProblem(429, "upload_quota", text, {"Retry-After": "3600"})
-    return HttpProblem(413, "too_large", f"a file may have at most {most} here")
+        return HttpProblem(429, "upload_quota", text, {"Retry-After": "3600"}, most=most)
+    return HttpProblem(413, "too_large", f"a file may have at most {most} here", most=most)
 
 
 def _unstored() -> HttpProblem:

@@ -306,6 +306,24 @@ async def test_what_is_added_while_a_message_is_sent_goes_with_the_next_one(site
     assert site.faults == []
 
 
+async def test_what_goes_beyond_a_message_or_an_upload_is_told_in_words(site: Site) -> None:
+    async with site.open() as page:
+        files = [{"name": f"{number}.txt", "mimeType": "text/plain", "buffer": b"x"} for number in range(22)]
+        await page.set_input_files("#files", files)  # type: ignore[arg-type]
+        await page.locator(".toast.bad", has_text="at most 20 files").wait_for()
+        assert await page.locator("#attached .file").count() == 20
+        await page.evaluate("""() => {
+            const files = new DataTransfer();
+            files.items.add(new File([new Uint8Array(51_000_000)], "large.bin"));
+            const [first] = document.querySelectorAll("#attached .remove");
+            first.click();
+            document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+        }""")
+        await page.locator(".toast.bad", has_text="too large: at most 50 MB").wait_for()
+    assert ["413" in fault for fault in site.faults] == [True]
+    site.faults.clear()
+
+
 async def test_a_text_that_is_too_long_is_refused_as_a_whole(site: Site) -> None:
     async with site.open() as page:
         await page.focus("#text")

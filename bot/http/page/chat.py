@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 from pydantic import AwareDatetime  # noqa: TC002  # read by FastAPI
 
 from bot.http.auth import Caller, SignedIn, requires
-from bot.http.chats import delete_chat, file_response
+from bot.http.chats import MOST_FILES, delete_chat, file_response
 from bot.http.errors import HttpProblem, not_found
 from bot.http.guard import PERMISSIONS
 from bot.http.page.artifacts import add_artifacts
@@ -106,6 +106,7 @@ class ChatPages:
             after=after,
             working=self._works(chat),
             records=records,
+            most_files=MOST_FILES,
             branch=await self._relations(chat),
         )
 

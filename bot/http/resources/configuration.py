@@ -300,7 +300,8 @@ class ConfigFile:
         if path is None:
             raise HttpProblem(409, "no_file", "antler runs without a config file; `antler init` creates one")
         if len(text) > LONGEST:
-            raise HttpProblem(413, "too_large", f"a config may have at most {LONGEST} characters")
+            text = f"a config may have at most {LONGEST} characters"
+            raise HttpProblem(413, "too_large", text, most=f"{LONGEST // 1000} KB")
         before = _unchanged(path, base)
         masked = self._masked(source, before)
         try:

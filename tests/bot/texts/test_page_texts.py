@@ -13,7 +13,7 @@ from bot.texts import LANGUAGES
 from bot.texts.page import PARTS, accepted, words
 
 ASKED = re.compile(r"""\bt\("([a-z_]+\.[a-z_]+)"(?=[,)])""")
-CODE = re.compile(r"""HttpProblem\(\s*\d+, "([a-z_]+)\"""")
+CODE = re.compile(r"""(?:HttpProblem|error_response)\(\s*\d+, "([a-z_]+)\"""")
 SAID = re.compile(r"""\bsay\("([a-z_]+)\"""")
 
 

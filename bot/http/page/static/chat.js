@@ -287,6 +287,7 @@ document.querySelector("[data-rename-form]")?.addEventListener("submit", async (
 
 // ---- Files: picked, dropped, pasted
 const list = document.getElementById("attached");
+const picker = document.getElementById("files");
 /** Shows a file that goes with the next message. kept: the id of its upload, null while it is on its way. */
 function listed(name, kept) {
   const item = document.createElement("li");
@@ -313,6 +314,10 @@ function unlist(item) {
 }
 function attach(files) {
   for (const file of files) {
+    if (attached.size >= picker.dataset.most) {
+      toast(say("too_many_files", { most: picker.dataset.most }), "bad");
+      break;
+    }
     const item = listed(file.name, null);
     if (file.type.startsWith("image/") && file.type !== "image/svg+xml") {
       const picture = document.createElement("img");
@@ -343,7 +348,7 @@ document.addEventListener("recorded", async (event) => {
   const kept = await upload(event.detail.file, true);
   event.detail.sent(kept !== null && await post("", [kept.id]));
 });
-document.getElementById("files").addEventListener("change", (event) => {
+picker.addEventListener("change", (event) => {
   attach([...event.target.files]);
   event.target.value = "";
   focusText();

@@ -39,9 +39,10 @@ export async function send(url, options = {}) {
 export async function reason(answer) {
   if (answer.status === 401) return say("signed_out");
   try {
-    const { code, message } = (await answer.json()).error;
-    if (code === "csrf") return say("signed_out"); // and in again, in another tab
-    return words[`problem_${code}`] || message || say("refused");
+    const error = (await answer.json()).error;
+    if (error.code === "csrf") return say("signed_out"); // and in again, in another tab
+    const known = `problem_${error.code}`;
+    return known in words ? say(known, error) : error.message || say("refused");
   } catch {
     return say("refused");
   }
