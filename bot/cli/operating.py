@@ -55,7 +55,12 @@ def restore(
     source: Annotated[
         Path, typer.Argument(metavar="FILE", help="An archive written by `antler backup`.", dir_okay=False, exists=True)
     ],
-    to: Annotated[Path | None, typer.Option("--to", help="The data folder to create, instead of the config's.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", help="The data folder to create, instead of the config's.", file_okay=False, writable=True
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Move the folder's content aside; replace the data in PostgreSQL.")
     ] = False,

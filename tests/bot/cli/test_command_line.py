@@ -145,6 +145,13 @@ def test_a_config_or_a_data_folder_of_another_user_is_a_problem_of_the_config(tm
             folder.chmod(0o700)
 
 
+def test_restore_names_its_own_option(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    (tmp_path / "a.tar.gz").touch()
+    done = antler("restore", "a.tar.gz", "--to", "a.tar.gz", cwd=tmp_path)
+    assert (done.returncode, "--to" in done.stderr, "--data-dir" in done.stderr) == (2, True, False)
+
+
 def test_run_names_a_lock_that_it_cannot_open(tmp_path: Path) -> None:
     write(tmp_path, CHANNELS)
     (tmp_path / "data" / "antler.lock").mkdir(parents=True)  # root could open any file
