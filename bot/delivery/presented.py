@@ -11,7 +11,8 @@ import shutil
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import IO, TYPE_CHECKING
 
 from bot.delivery.reply import Outcome
 from bot.store import outbox, runs, shown
@@ -70,6 +71,10 @@ class Presented:
                 sentences.append(texts.file_not_sent[problem].format(name=name, size=size, limit=limit))
         return Outgoing(tuple(files), tuple(sentences))
 
+    def refuses(self, account: str, size: int) -> bool:
+        """Whether this account's platform is known not to accept a file of that size."""
+        return _problem(size, self._capabilities(account)) is not None
+
     def _outbound(self, file: ReadyFile, texts: Texts) -> OutboundFile:
         return OutboundFile(
             path=self._folder / file.spooled,
@@ -105,7 +110,7 @@ class Presented:
 
     async def keep(self, run_id: str, name: str, content: bytes) -> Path:
         """Store a file for a run's answer, atomically. Raises OSError."""
-        part = await asyncio.to_thread(self._keep, run_id, f"{name}.part", lambda: content)
+        part = await asyncio.to_thread(self._keep, run_id, f"{name}.part", lambda: BytesIO(content))
         return await asyncio.to_thread(part.replace, part.with_name(name))
 
     @asynccontextmanager
@@ -115,7 +120,7 @@ class Presented:
         """A PNG, drawn in a thread, as a file for the reply with that key, which must be committed within the block.
         instead: the text for platforms that do not accept it."""
         async with self._held(reply_key):
-            path = await asyncio.to_thread(self._keep, reply_key, name, draw)
+            path = await asyncio.to_thread(self._keep, reply_key, name, lambda: BytesIO(draw()))
             yield OutboundFile(path=path, name=name, mime_type="image/png", kind="image", instead=instead)
 
     @asynccontextmanager
@@ -126,7 +131,7 @@ class Presented:
         async with self._held(reply_key):
             files = []
             for name, text in texts.items():
-                draw = partial(text.encode, errors="replace")
+                draw = partial(BytesIO, text.encode(errors="replace"))
                 path = await asyncio.to_thread(self._keep, reply_key, name, draw)
                 files.append(OutboundFile(path=path, name=name, mime_type=types[name], instead=instead))
                 instead = ""
@@ -137,7 +142,7 @@ class Presented:
         """A copy of a local file, like `drawn`; sent as a picture if its name says so. Raises OSError."""
         mime_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
         async with self._held(reply_key):
-            path = await asyncio.to_thread(self._keep, reply_key, name, source.read_bytes)
+            path = await asyncio.to_thread(self._keep, reply_key, name, lambda: source.open("rb"))
             kind: AttachmentKind = "image" if mime_type in PICTURES else "file"
             yield OutboundFile(path=path, name=name, mime_type=mime_type, kind=kind, instead=instead)
 
@@ -150,15 +155,15 @@ class Presented:
         finally:
             self._drawn.discard(reply_key)
 
-    def _keep(self, reply_key: str, name: str, draw: Callable[[], bytes]) -> Path:
-        content = draw()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = self._folder / reply_key
-        folder.mkdir(mode=0o700, exist_ok=True)
-        with open(folder / name, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    def _keep(self, reply_key: str, name: str, draw: Callable[[], IO[bytes]]) -> Path:
+        with draw() as content:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = self._folder / reply_key
+            folder.mkdir(mode=0o700, exist_ok=True)
+            with open(folder / name, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                shutil.copyfileobj(content, file)
+                file.flush()
+                os.fsync(file.fileno())
         return folder / name
 
     async def remove(self, run_ids: Iterable[str]) -> None:

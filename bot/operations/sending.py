@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import secrets
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +103,7 @@ class SendTool:
             raise Unsendable("there is nothing to send: the text is empty")
         address = await self._address(chat, anyway=request.get("anyway") is True)
         reply_key = _reply_key(address, key, text, file)
-        async with self._attached(reply_key, file) as files:
+        async with self._attached(address, reply_key, file) as files:
             message = OutboundMessage(text=text, files=files, final=True)
             before = await self._store.write(lambda tx: self._accept(tx, reply_key, address, message))
         if before:
@@ -129,7 +131,9 @@ class SendTool:
         return before
 
     @contextlib.asynccontextmanager
-    async def _attached(self, reply_key: str, file: Path | None) -> AsyncIterator[tuple[OutboundFile, ...]]:
+    async def _attached(
+        self, address: Address, reply_key: str, file: Path | None
+    ) -> AsyncIterator[tuple[OutboundFile, ...]]:
         """The file as a part of the reply, which must be committed within the block."""
         if file is None:
             yield ()
@@ -137,6 +141,8 @@ class SendTool:
         name = harmless_name(file.name, "file")
         refused = texts_for(DEFAULT).file_not_sent["refused"].format(name=plain(name))
         try:
+            if self._presented.refuses(address.account, size := await asyncio.to_thread(_size, file)):
+                raise Unsendable(f"--file {file}: {address.account} does not accept a file of {size:,} bytes")
             async with self._presented.copied(reply_key, name, file, instead=refused) as copy:
                 yield (copy,)
         except OSError as error:
@@ -163,6 +169,14 @@ class SendTool:
 
 class Unsendable(Exception):
     """A message cannot be sent; the text says what to change."""
+
+
+def _size(file: Path) -> int:
+    """Raises OSError, also for a pipe or a device, which may have no end."""
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return found.st_size
 
 
 def _reply_key(address: Address, key: str, text: str, file: Path | None) -> str:

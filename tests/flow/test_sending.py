@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,12 @@ async def test_a_script_writes_into_chats_and_a_key_counts_once(world: World, tm
         sent = await world.telegram.bot_messages(ALICE)
         assert [file["name"] for message in sent for file in message.files] == ["report.csv"]
         assert "the report" in [message.text for message in sent]
+        code, said = await world.command("send", ANN, "endless", "--file", "/dev/zero")
+        assert (code, "it is not a regular file" in said) == (1, True)
+        (tmp_path / "large.bin").touch()
+        os.truncate(tmp_path / "large.bin", 60_000_000)
+        code, said = await world.command("send", ANN, "large", "--file", str(tmp_path / "large.bin"))
+        assert (code, "telegram does not accept a file of 60,000,000 bytes" in said) == (1, True)
         assert (await texts(world, ALICE.id)).count("disk is full") == 1
         assert (await texts(world, TEAM.id))[-1] == "and here"
 
