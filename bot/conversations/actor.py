@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.conversations.openings import Openings
 from bot.conversations.queue import WaitingLine
 from bot.delivery.buttons import waiting_question
-from bot.runs.inputs import messages_of, run_again
+from bot.runs.inputs import edited_input, event_of, messages_of, run_again
 from bot.runs.research import tried_again
 from bot.runs.turns import Arrivals, Spoken, Turn
 from bot.settings.busy_policies import Backlog, Refusal, refusal
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.message import Address, Message
+    from harness.context import RunInput
 
 log = logging.getLogger(__name__)
 
@@ -384,20 +385,23 @@ class Conversation:
         return await self._ports.store.read(lambda tx: runs.last_worked(tx, known.key, known.thread_id))
 
     async def repeat(self, ended: RunRow, event_id: int) -> None:
-        """Answer the last run's messages again; the agent forgets that run first. Nothing may be running or waiting.
+        """Answer the last run's messages again, as they have been edited since; the agent forgets that run
+        first. Nothing may be running or waiting.
 
         event_id: the requesting event, which then belongs to the new run; it is unsettled until then, so that all of
         this is repeated after a crash. Raises LookupError when the state to go back to is no longer stored.
         """
         ports, known = self._ports, await self.stored()
-        heard = ended.input.steered
         model, agent = ports.agents.answering(known)
         going_on = tried_again(ended, await ports.runs.research(ended.thread_id))
+        newest = ended.input.whole
+        edited: dict[int, Message] = {}
         if going_on is None:
             await ports.runs.rewind(ended)
+            newest, edited = await ports.store.read(lambda tx: _newest(tx, ended))
         off, now = known.skills_off if known is not None else (), ports.clock.now()
         run = run_again(
-            *(going_on or ended, event_id),
+            *(going_on or replace(ended, input=newest), event_id),
             model=model,
             agent=agent,
             timezone=zone_of(known, ports.timezone()),
@@ -410,8 +414,10 @@ class Conversation:
 
         def unit(tx: Connection) -> None:
             runs.open(tx, run)
-            if heard:  # the same texts in both, so that /undo finds both
-                runs.set_input(tx, ended.run_id, run.input)
+            for message_id, message in edited.items():
+                inbox.replace_event(tx, message_id, message)
+            if edited or ended.input.steered:
+                runs.change_input(tx, ended, run.input)
             memories.drop_turns_of_runs(tx, [ended.run_id])
 
         await ports.store.write(unit)
@@ -467,3 +473,11 @@ def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callabl
             runs.set_input(tx, run.run_id, run.input)
 
     return unit
+
+
+def _newest(tx: Connection, ended: RunRow) -> tuple[RunInput, dict[int, Message]]:
+    """What an ended run took in, with the newest texts of the messages that it began with, and those edited since."""
+    first = runs.answering(tx, event_of(ended.input))
+    known = inbox.load(tx, first.inbox_ids) if first is not None else []
+    edits = inbox.edits_since(tx, known[0], ended.address.chat) if known else []
+    return edited_input(ended.input.whole, known, edits)

@@ -140,6 +140,11 @@ def message_id(event_id: int) -> str:
     return f"m{event_id}"
 
 
+def event_of(run_input: RunInput) -> int:
+    """The inbox row of an input's first message, see `message_id`."""
+    return int(run_input.message_id[1:])
+
+
 def can_join(row: RunRow, turn: Turn) -> bool:
     """Whether a waiting run can also answer this turn: as `belongs`, and in the language of the message it shows."""
     return belongs(row, turn) and row.context.locale == turn.language and row.attempt == 0
@@ -285,20 +290,29 @@ def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[Ru
 
     known: the run's messages as stored. None when none of them was edited.
     """
-    run_input = run.input
-    if run_input.message_id != message_id(run.inbox_ids[0]):
+    if run.input.message_id != message_id(run.inbox_ids[0]):
         return None  # it repeats an earlier run; its own event is only the request for that
-    found: tuple[int, Message] | None = None
-    texts = []
+    run_input, changed = edited_input(run.input, known, [new])
+    return next(((replace(run, input=run_input), *found) for found in changed.items()), None)
+
+
+def edited_input(
+    run_input: RunInput, known: Sequence[InboxRow], edits: Sequence[Message]
+) -> tuple[RunInput, dict[int, Message]]:
+    """An input after edits of its messages, and the edited messages by inbox row. known: its messages as stored; what
+    the answer took in besides them stays."""
+    texts, newer, changed = [], [], {}
     for row in known:
         message = INBOUND_EVENT.validate_json(row.event)
         if not isinstance(message, Message):
             continue
-        edited = edited_message(message, new)
-        if edited is not None:
-            found, message = (row.id, edited), edited
         texts.append(message.text)
-    if found is None:
-        return None
-    run_input = _with_text(run_input, joined(texts))
-    return replace(run, input=run_input), *found
+        for edit in edits:
+            if (edited := edited_message(message, edit)) is not None:
+                changed[row.id] = message = edited
+        newer.append(message.text)
+    if not changed:
+        return run_input, changed
+    before, after = _with_text(run_input, joined(texts)).text, _with_text(run_input, joined(newer))
+    added = run_input.text[len(before) :] if run_input.text.startswith(before) else ""
+    return replace(after, text=after.text + added), changed

@@ -128,6 +128,14 @@ def at_message(tx: Connection, account: str, chat: str, message_id: str) -> Inbo
     return None if row is None else _row(row)
 
 
+def edits_since(tx: Connection, first: InboxRow, chat: str) -> list[Message]:
+    """The edited messages of a chat that arrived after this event, in their order."""
+    here = (inbox.c.account == first.account) & (inbox.c.chat == chat) & inbox.c.platform_message_id.is_(None)
+    events = tx.scalars(select(inbox.c.event).where(here, inbox.c.id > first.id).order_by(inbox.c.id))
+    known = (INBOUND_EVENT.validate_json(event) for event in events)
+    return [event.message for event in known if isinstance(event, MessageEdited)]
+
+
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
     """(chat, platform id) of the newest messages that people sent."""
     query = (

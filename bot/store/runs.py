@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import ColumnElement, Connection, Row, Select
 
     from harness.context import InputFile, RunInput
 
@@ -217,6 +217,17 @@ def set_input(tx: Connection, run_id: str, run_input: RunInput) -> None:
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(input=run_input))
 
 
+def change_input(tx: Connection, row: RunRow, run_input: RunInput) -> None:
+    """Replace what an ended run answered, and the earlier runs that answered the same, so that `undo` finds all."""
+    tx.execute(update(runs).where(_same(row)).values(input=run_input))
+
+
+def _same(row: RunRow) -> ColumnElement[bool]:
+    """The ended runs that answered the same as this one, which is among them."""
+    given = select(runs.c.input).where(runs.c.run_id == row.run_id).scalar_subquery()
+    return and_(runs.c.thread_id == row.thread_id, runs.c.input == given, runs.c.ended_at.is_not(None))
+
+
 def count_model_call(tx: Connection, run_id: str) -> int:
     """Count another model call; return the count. Raises sqlalchemy's NoResultFound for an unknown run."""
     return int(tx.execute(COUNT_CALL, {"run": run_id}).scalar_one())
@@ -373,9 +384,7 @@ def _last_ended(tx: Connection, query: Select[Any], conversation: str, thread_id
 
 def undo(tx: Connection, row: RunRow) -> None:
     """Mark an ended run, and the earlier answers to the same message, as forgotten by the agent."""
-    given = select(runs.c.input).where(runs.c.run_id == row.run_id).scalar_subquery()
-    same = and_(runs.c.thread_id == row.thread_id, runs.c.input == given, runs.c.ended_at.is_not(None))
-    undone = tx.scalars(update(runs).where(same).values(detail=UNDONE).returning(runs.c.run_id))
+    undone = tx.scalars(update(runs).where(_same(row)).values(detail=UNDONE).returning(runs.c.run_id))
     memories.drop_turns_of_runs(tx, list(undone))
 
 

@@ -10,6 +10,7 @@ import pytest
 from bot.files.uploads import UploadLimits
 from bot.store import StoreUnavailable, inbox, runs
 from bot.store.rows import InboxState, RunState
+from bot.texts.en import EN
 from channels.message import Attachment
 from tests.bot.core import ANN, BOB, Core, core
 
@@ -182,6 +183,29 @@ async def test_an_edit_of_a_waiting_message_is_answered_in_its_new_state(tmp_pat
         await c.answered()
         assert c.harness.asked == ["first", "the capital of France?"]
         assert (await c.reasons())[:2] == ["edit taken over", "edited after its turn began"]
+
+
+async def test_retry_asks_what_was_edited_since_each_time(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        one, two = c.message("the capital of Frence?", bundle="b"), c.message("in short", bundle="b")
+        await c.receive(one, two)
+        await c.clock.advance(1)
+        await c.answered()
+        await c.edit(one, "the capital of France?")
+        await c.edit(two, "at length")
+        await c.say("/retry")
+        await c.answered()
+        await c.edit(one, "the capital of Spain?")
+        await c.restart()
+        await c.say("/retry")
+        await c.answered()
+        await c.say("/retry")
+        await c.answered()
+        spain = "the capital of Spain?\nat length"
+        assert c.harness.asked[1:] == ["the capital of France?\nat length", spain, spain]
+        await c.say("/undo")
+        await c.say("/undo")
+        assert c.texts()[-1] == EN.undo["nothing"]
 
 
 async def test_both_parts_of_a_waiting_bundle_can_be_edited_and_a_crash_forgets_neither(tmp_path: Path) -> None:
