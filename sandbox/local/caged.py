@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -46,6 +47,7 @@ _UNBOUNDED = {
 }
 _NO_GROUPS = "; a limit needs control groups: root, or `Delegate=yes` in its systemd unit"
 _TEMPORARY = "tmp"
+_OWN_FILES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,14 @@ async def _serve(proxy: EgressProxy, running: Running, whose: CagedCommands) -> 
         await asyncio.Event().wait()
 
 
+def _allow_open_files(least: int) -> None:
+    """Raise this process's limit to at least that many, if permitted: the kernel compares it with the descriptors that
+    all processes of the user are sending to each other, and commands may leave as many of them unread as they can open.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(least, hard)), hard))
+
+
 class StandInFolders:
     """The folders of one thread that replace /tmp and /mnt/skills if commands have no virtual paths."""
 
@@ -244,6 +254,7 @@ class CagedProvider:
         self._held = HeldByThread(self._make)
 
     async def start(self) -> Report:
+        _allow_open_files(2 * self._limits.open_files + _OWN_FILES)
         await self._launcher.start()
         try:
             shortfalls = list(await self._workspaces.start())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import time
 import uuid
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,7 @@ from sandbox.files.workspace import Workspaces
 from sandbox.kernel.syscall_numbers import AARCH64, X86_64
 from sandbox.local.bubblewrap import BubblewrapProvider
 from sandbox.local.process import NotStarted
+from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import BUBBLEWRAP_USER, LANDLOCK, Driver, Mode
 from tests.sandbox.test_limits import FINE, LONG, SMALL, outputs, python
 
@@ -35,6 +38,17 @@ CLOSED = {
     "one of the thread's own": "close('../uploads', 0)",
 }
 """Landlock has no chmod, so that these go by descriptor."""
+SEND = """
+import socket, time
+kept = []
+try:
+    while True:
+        kept += socket.socketpair()
+        socket.send_fds(kept[-1], [b"x"], [0] * 253)
+except OSError:
+    open("sent", "w").close()
+    time.sleep(60)
+"""
 FILL = "for n in $(seq 200); do head -c 4M /dev/zero >f$n || exit 1; done; sleep 60"
 
 
@@ -77,6 +91,20 @@ libc = ctypes.CDLL(None, use_errno=True)
 print(libc.syscall({number}, 512, ctypes.byref(ctypes.c_ulong(0))), libc.inotify_init1(0) >= 0)
 """
     assert outputs(driver.run((python(code), LONG))) == ["-1 False" if mode is LANDLOCK else "-1 True"]
+
+
+def test_descriptors_on_their_way_stop_nobodys_commands(open_folder: Path, driver: Driver, mode: Mode) -> None:
+    driver.prefix = ("/usr/bin/prlimit", "--nofile=1024:")
+    other = replace(driver, folder=private_folder(open_folder / "other", mode))
+    begun = driver.start((python(SEND), LONG))
+    deadline = time.monotonic() + LONG
+    try:
+        while not (driver.workspace / "sent").exists():
+            assert time.monotonic() < deadline
+        assert outputs(other.run(FINE)) == ["fine"]
+    finally:
+        begun.kill()
+        begun.communicate()
 
 
 def test_memory_of_no_process_is_only_for_commands_whose_memory_is_bounded_together(driver: Driver) -> None:
