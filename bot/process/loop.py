@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import selectors
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ class EventLoop(asyncio.SelectorEventLoop):
     LangGraph passes on each piece of an answer in that way, at the cost of a byte that is written to wake the loop and
     read in its next iteration. While a task runs, the loop is awake.
     """
+
+    def __init__(self) -> None:
+        # An ordinary user's commands share its number of epoll watches (epoll(7)) and could take all; poll needs none.
+        super().__init__(selectors.PollSelector() if os.geteuid() else None)
 
     def call_soon_threadsafe(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import selectors
 import signal
 import ssl
 import sys
@@ -122,7 +123,9 @@ def main() -> int:
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
-        return asyncio.run(serve(load(options.config)))
+        # An ordinary user's commands share its number of epoll watches (epoll(7)) and could take all; poll needs none.
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.PollSelector())) as runner:
+            return runner.run(serve(load(options.config)))
     except WrongSettings as error:
         print(error, file=sys.stderr)
         return WRONG_SETTINGS

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
 from bot.process.loop import EventLoop, run
+from tests.sandbox.modes import ORDINARY_USER, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,3 +83,17 @@ def test_it_runs_to_the_end_and_gives_the_result() -> None:
         return isinstance(asyncio.get_running_loop(), EventLoop)
 
     assert run(main())
+
+
+def test_an_ordinary_users_loop_takes_none_of_the_epoll_watches_that_commands_can_use_up() -> None:
+    code = """
+import os
+from bot.process.loop import EventLoop
+kept = EventLoop()
+print(*(os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")))
+kept.close()
+"""
+    other = ["/usr/bin/setpriv", "--reuid", str(ORDINARY_USER), "--clear-groups"] if os.geteuid() == 0 else []
+    held = subprocess.check_output([*other, sys.executable, "-c", code], text=True, cwd=ROOT)
+    assert "socket:" in held
+    assert "eventpoll" not in held
