@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import socket
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ BODY_SECONDS = 60.0
 """Seconds after which a connection that sends no more of the body it announced is closed."""
 MOST_OF_ADDRESS = 250
 """Connections of one address, half of all, so that no single machine takes the place of all others."""
+MOST_OPEN = 600
+"""Connections of all addresses, more than the server answers. Further ones are closed at once: each takes one of the
+process's files, even before its TLS handshake."""
 
 
 class Addresses:
@@ -30,10 +34,10 @@ class Addresses:
 
     def __init__(self, proxies: Sequence[str]) -> None:
         self._proxies = [ipaddress.ip_network(each) for each in proxies]
-        self._open: Counter[str] = Counter()
+        self._open: Counter[str | None] = Counter()
 
     def counted(self, host: str) -> str | None:
-        """The key under which connections of this address are counted, None where they are not."""
+        """The key under which connections of this address are counted, None for those of proxies."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
@@ -43,40 +47,65 @@ class Addresses:
         # The owner of one IPv6 address has all 2^64 of its network.
         return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))
 
-    def add(self, counted: str) -> bool:
-        """Count one more connection. Returns False for one too many."""
-        self._open[counted] += 1
-        return self._open[counted] <= MOST_OF_ADDRESS
+    def add(self, counted: str | None) -> bool:
+        """Count one more connection, unless it is one too many: then return False."""
+        if counted is not None and self._open[counted] >= MOST_OF_ADDRESS:
+            log.warning("%s has %d connections, which is the limit", counted, MOST_OF_ADDRESS)
+        elif self._open.total() >= MOST_OPEN:
+            log.warning("there are %d connections, which is the limit", MOST_OPEN)
+        else:
+            self._open[counted] += 1
+            return True
+        return False
 
-    def remove(self, counted: str) -> None:
+    def remove(self, counted: str | None) -> None:
         self._open[counted] -= 1
         if not self._open[counted]:
             del self._open[counted]
 
 
-class Connection(H11Protocol):
-    """One connection. addresses: those of its listener."""
+class Entrance(socket.socket):
+    """A listening socket, in the place of the given one, that counts connections as soon as they are accepted."""
 
-    addresses: Addresses
-    _counted: str | None = None
+    def __init__(self, bound: socket.socket, addresses: Addresses) -> None:
+        super().__init__(fileno=bound.detach())
+        self._addresses = addresses
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises ConnectionAbortedError for one connection too many."""
+        accepted, peer = super().accept()
+        counted = self._addresses.counted(peer[0])
+        if not self._addresses.add(counted):
+            accepted.close()
+            raise ConnectionAbortedError
+        return _Accepted(accepted, self._addresses, counted), peer
+
+
+class _Accepted(socket.socket):
+    def __init__(self, accepted: socket.socket, addresses: Addresses, counted: str | None) -> None:
+        super().__init__(fileno=accepted.detach())
+        self._addresses = addresses
+        self._counted = counted
+
+    def close(self) -> None:
+        if self.fileno() >= 0:
+            self._addresses.remove(self._counted)
+        super().close()
+
+
+class Connection(H11Protocol):
+    """One connection."""
+
     _waiting: asyncio.TimerHandle | None = None
     _awaited: Any = None
     """What is awaited: h11.IDLE for a head, h11.SEND_BODY for a body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._counted = self.addresses.counted(self.client[0]) if self.client is not None else None
-        if self._counted is not None and not self.addresses.add(self._counted):
-            log.warning("%s has %d connections, which is the limit", self._counted, MOST_OF_ADDRESS)
-            transport.abort()
-            return
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
-        if self._counted is not None:
-            self.addresses.remove(self._counted)
-            self._counted = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -111,12 +140,3 @@ class Connection(H11Protocol):
             self._wait()
         else:
             self.transport.abort()
-
-
-def connection_class(proxies: Sequence[str]) -> type[Connection]:
-    """The protocol of one listener's connections. proxies: see `Addresses`."""
-
-    class OfListener(Connection):
-        addresses = Addresses(proxies)
-
-    return OfListener

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from uvicorn.config import Config
 from uvicorn.server import Server
 
-from bot.http.connections import connection_class
+from bot.http.connections import Addresses, Connection, Entrance
 from bot.http.errors import ANY_ERROR, tell_errors
 from bot.http.guard import Guard
 from bot.http.sse import EVENT, EventStream
@@ -86,7 +86,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             ws="none",
-            http=connection_class(settings.proxies if settings.behind_proxy else ()),
+            http=Connection,
             server_header=False,
             proxy_headers=settings.behind_proxy,
             forwarded_allow_ips=list(settings.proxies),
@@ -96,9 +96,9 @@ class HttpServer:
         )
         config.load()
         self._gatekeeper = gatekeeper
-        self._socket = address
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
+        self._socket = Entrance(address, Addresses(settings.proxies if settings.behind_proxy else ()))
 
     @property
     def port(self) -> int:

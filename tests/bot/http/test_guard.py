@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from bot.http import connections, guard
 from bot.http.auth import SIGN_INS_AT_ONCE
 from bot.http.guard import MOST_JSON
 from tests.bot.http.served import ADMIN, PERSON, served
+from tests.simulators.proxy.authority import PrivateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -184,6 +185,28 @@ async def test_an_address_has_so_many_connections_unless_it_is_a_proxy(
         async with asyncio.timeout(SECONDS):
             while not await answers(world, *head):  # until the server has seen that the others are closed
                 pass
+
+
+async def test_connections_count_before_their_tls_handshake_and_in_total(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_ADDRESS", 2)
+    monkeypatch.setattr(connections, "MOST_OPEN", 3)
+    made = PrivateAuthority.create(tmp_path).issue("127.0.0.1")
+    tls = {"cert": str(made.cert), "key": str(made.key)}
+    async with served(tmp_path, http={"tls": tls}) as world, AsyncExitStack() as stack:
+
+        async def silent(source: str) -> asyncio.StreamReader:
+            reader, writer = await asyncio.open_connection("127.0.0.1", world.server.port, local_addr=(source, 0))
+            stack.callback(writer.close)
+            return reader
+
+        async with asyncio.timeout(SECONDS):
+            kept = [await silent("127.0.0.1"), await silent("127.0.0.1")]
+            assert await closed(await silent("127.0.0.1"))
+            kept.append(await silent("127.0.0.2"))
+            assert await closed(await silent("127.0.0.3"))
+        assert not any(reader.at_eof() for reader in kept)
 
 
 def test_an_ipv6_address_counts_with_its_neighbours() -> None:
