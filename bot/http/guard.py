@@ -25,6 +25,8 @@ MEBIBYTE = 1024 * 1024
 MOST_BODY = MEBIBYTE
 UPLOADS, PROGRAMS = "/api/uploads/", ("/api/langgraph/", "/v1/")
 """Below these, a signed-in caller's body may be as large as one message's files: programs send them inside of JSON."""
+OWN = ("/api/", "/v1/")
+"""Below these, nobody changes anything without signing in."""
 MOST_JSON = 32 * MEBIBYTE
 """Bytes of a program's JSON, whatever uploads may have: parsing takes several times that memory and blocks the loop."""
 MOST_HELD = 4 * MOST_JSON
@@ -79,11 +81,13 @@ class Guard:
         path: str = scope["path"]
         inner = path.removeprefix(base) if base and f"{path}/".startswith(f"{base}/") else path
         most = self._most(scope["method"], f"{inner}/")
-        answer = self._with_headers(send, scope["app"].state.gatekeeper)
+        gatekeeper = scope["app"].state.gatekeeper
+        answer = self._with_headers(send, gatekeeper)
         if not self._is_ours(headers.get("host", "")):
             text = "this service does not serve that host name: open it at http.url, or on 127.0.0.1"
             return await error_response(421, "unknown_host", text)(scope, receive, answer)
-        if most > MOST_BODY and (problem := await _unknown(scope)) is not None:
+        is_own = gatekeeper is not None and scope["method"] not in SAFE and inner.startswith(OWN)
+        if is_own and (problem := await _unknown(scope)) is not None:
             return await answer_to(problem)(scope, receive, answer)
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or int(declared) > most:
@@ -177,7 +181,7 @@ class _Json(_Body):
 
 
 async def _unknown(scope: Scope) -> HttpProblem | StoreError | None:
-    """Why a large body is not read: FastAPI would read and parse all of it before its dependencies ask who sent it."""
+    """Why a body is not read: FastAPI would read and parse all of it before its dependencies ask who sent it."""
     try:
         return not_signed_in() if await caller_of(Request(scope)) is None else None
     except (HttpProblem, StoreError) as error:

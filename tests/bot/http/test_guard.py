@@ -64,6 +64,13 @@ async def test_nobody_sends_a_large_body_without_signing_in(tmp_path: Path, path
             assert await status(world, *head, "Authorization: Bearer ant_nosuch") == 401
 
 
+@pytest.mark.parametrize("path", ["/api/memory", "/api/conversations", "/v1/chat/completions"])
+async def test_nobodys_body_is_parsed_however_small_it_is(tmp_path: Path, path: str) -> None:
+    async with served(tmp_path) as world:
+        answer = await world.client().post(path, content=b"[" * 9, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "not_signed_in")
+
+
 async def test_json_has_its_own_limit_and_a_request_counts_once(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         program = await world.program(PERSON)
