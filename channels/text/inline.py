@@ -65,8 +65,8 @@ _MAX_TABLE_HEADER = 500
 _MAX_TABLE_PIPES = 40
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _FORMULAS = {r"\(": r"\)", r"\[": r"\]", "$$": "$$"}
-# What distinguishes a formula from escaped brackets.
-_IN_FORMULAS = re.compile(r"[\\^_{=*+<>]")
+# What distinguishes a formula from escaped brackets, between which signs may be escaped too.
+_IN_FORMULAS = re.compile(r"(?<!\\)(?:\\[A-Za-z]|[\^_{=*+<>])")
 _PAIRED = {"~": ("s_open", "s_close"), "|": ("spoiler_open", "spoiler_close")}
 
 

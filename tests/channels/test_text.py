@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.texts.markdown import plain as literal
 from channels.text.blocks import (
     Bold,
     Code,
@@ -76,6 +77,11 @@ def test_a_formula_keeps_its_backslashes_and_underscores(source: str, formula: s
 )
 def test_escaped_brackets_are_no_formula(source: str, shown: str) -> None:
     assert parse_inlines(source) == (Text(shown),)
+
+
+@pytest.mark.parametrize("text", ["report (v1.2).pdf", "[a_b] (x = y)", r"C:\a (b\c) [d\e]", r"\(a_b\)", "$$ a*b $$"])
+def test_text_that_is_escaped_whole_is_no_formula(text: str) -> None:
+    assert parse_inlines(literal(text)) == (Text(text),)
 
 
 def test_chinese_needs_no_space_around_marks() -> None:
