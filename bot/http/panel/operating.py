@@ -88,13 +88,15 @@ def people_router(parts: HttpParts, pages: Pages) -> APIRouter:
         subject = given.get("subject", "").strip()
         if not subject:
             raise HttpProblem(422, "no_id", room.words(request)("panel.people_no_id"))
-        entry = await acting.allow(caller, subject, kind=kind_of(given), admin=given.get("admin") == "yes")
+        admin, language = given.get("admin") == "yes", room.language(request)
+        entry = await acting.allow(caller, subject, kind=kind_of(given), admin=admin, language=language)
         return room.done(request, "let_in", "/people", name=entry.name or entry.subject)
 
     @router.post("/people/revoke", dependencies=[requires("admin")])
     async def revoke(request: Request, caller: SignedIn) -> Response:
         given = await fields(request)
-        entry = await acting.revoke(caller, given.get("subject", ""), kind=kind_of(given))
+        subject, language = given.get("subject", ""), room.language(request)
+        entry = await acting.revoke(caller, subject, kind=kind_of(given), language=language)
         return room.done(request, "shut_out", "/people", name=entry.name or entry.subject)
 
     return router

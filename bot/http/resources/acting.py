@@ -188,15 +188,19 @@ class Acting:
             raise HttpProblem(404, "no_such_code", "no one is waiting with this code")
         return await self._make(self._parts.editor.approval(applicant, caller.person), caller, Action.ACCESS_ALLOW)
 
-    async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Access:
-        """Give access to a person or a group by id."""
+    async def allow(
+        self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool, language: str = "en"
+    ) -> Access:
+        """Give access to a person or a group by id. language: of the reason why it cannot be given."""
         editor, action = self._parts.editor, Action.ACCESS_ALLOW
-        return await self._edit(lambda: editor.allow(subject, caller.person, kind=kind, admin=admin), caller, action)
+        return await self._edit(
+            lambda: editor.allow(subject, caller.person, kind=kind, admin=admin), caller, action, language
+        )
 
-    async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None) -> Access:
-        """Block a person or a group, and end what runs for them."""
+    async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None, language: str = "en") -> Access:
+        """Block a person or a group, and end what runs for them. language: as for allow."""
         editor, action = self._parts.editor, Action.ACCESS_REVOKE
-        return await self._edit(lambda: editor.revoke(subject, caller.person, kind=kind), caller, action)
+        return await self._edit(lambda: editor.revoke(subject, caller.person, kind=kind), caller, action, language)
 
     def access(self, account: str | None = None) -> list[Access]:
         """All people and groups with a decision or a request, as `antler access list` shows them."""
@@ -205,11 +209,11 @@ class Acting:
             raise unknown("account")
         return [_access(each) for each in entries(book, self._parts.clock.now(), account)]
 
-    async def _edit(self, change: Callable[[], Change], caller: Caller, action: Action) -> Access:
+    async def _edit(self, change: Callable[[], Change], caller: Caller, action: Action, language: str) -> Access:
         try:
             made = change()
         except AccessRefused as refused:
-            text = unmarked(problem(refused, texts_for("en"))).replace("`", "")
+            text = unmarked(problem(refused, texts_for(language))).replace("`", "")
             raise HttpProblem(422, refused.kind, text) from None
         return await self._make(made, caller, action)
 

@@ -148,6 +148,10 @@ async def test_people_are_let_in_and_shut_out_by_id(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         admin = await world.browser()
         assert (await sent(world, admin, "/people/allow", subject="  ")).status_code == 422
+        await sent(world, admin, "/preferences", language="zh")
+        refused = await sent(world, admin, "/people/allow", subject="nowhere:1")
+        assert "不属于我的任何账号" in refused.json()["error"]["message"]
+        await sent(world, admin, "/preferences", language="en")
         assert (await sent(world, admin, "/people/allow", subject="memory:55", kind="")).status_code == 204
         assert "memory:55" in (await admin.get("/people/list")).text
         assert (await sent(world, admin, "/people/revoke", subject="memory:55", kind="person")).status_code == 204
