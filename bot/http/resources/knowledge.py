@@ -4,7 +4,6 @@ Those of groups belong to their chats."""
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from bot.http.talk import too_much
 from bot.knowledge.keeper import ARRIVING, FILE, MAIN, MEGABYTE, Addition, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.knowledge.searching import FOLDER, PAGE
+from bot.knowledge.tool import COLLECTION
 from bot.store.identity import harmless_name
 from bot.store.knowledge import EVERYBODYS
 from bot.texts import texts_for
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from harness.knowledge.port import Hit
 
 LONGEST_QUESTION = 400
-_COLLECTION = re.compile(rf"[\w-]{{1,{LONGEST_NAME}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +231,7 @@ class Collections:
         self._require_enabled()
         if everybody and not caller.may("admin"):
             raise HttpProblem(403, "missing_scope", "everybody=true needs the scope admin", scopes=["admin"])
-        if collection and not _COLLECTION.fullmatch(collection):
+        if collection and not COLLECTION.fullmatch(collection):
             text = f"a collection's name may have at most {LONGEST_NAME} letters, digits, - and _"
             raise HttpProblem(422, "bad_collection", text)
         collection = collection or MAIN

@@ -44,6 +44,9 @@ async def test_the_installations_documents(store: Store, tmp_path: Path) -> None
         refused = await tool.do({"do": "remove", "what": "cats.md"})
         assert (refused["done"], "knowledge.folders" in refused["text"]) == (False, True)
         assert (await tool.do({"do": "remove", "collection": "house"}))["text"] == "removed: rules.md"
+        for collection, reason in (("two words", "letters, digits"), ("handbook", "folder of the config")):
+            refused = await tool.do({"do": "add", "what": str(tmp_path / "rules.md"), "collection": collection})
+            assert (refused["done"], reason in refused["text"]) == (False, True)
         missing = await tool.do({"do": "add", "what": str(tmp_path / "none.md")})
         assert (missing["done"], "No such file" in missing["text"]) == (False, True)
 
