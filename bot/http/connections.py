@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import h11
+from cachetools import TTLCache
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ MOST_OF_ADDRESS = 250
 MOST_OPEN = 600
 """Connections of all addresses, more than the server answers. Further ones are closed at once: each takes one of the
 process's files, even before its TLS handshake."""
+TELL_SECONDS = 60.0
+"""Seconds between two warnings about the same limit: who meets it tries again and again."""
 
 
 class Addresses:
@@ -35,6 +38,7 @@ class Addresses:
     def __init__(self, proxies: Sequence[str]) -> None:
         self._proxies = [ipaddress.ip_network(each) for each in proxies]
         self._open: Counter[str | None] = Counter()
+        self._told: TTLCache[str, None] = TTLCache(1000, TELL_SECONDS)
 
     def counted(self, host: str) -> str | None:
         """The key under which connections of this address are counted, None for those of proxies."""
@@ -50,13 +54,18 @@ class Addresses:
     def add(self, counted: str | None) -> bool:
         """Count one more connection, unless it is one too many: then return False."""
         if counted is not None and self._open[counted] >= MOST_OF_ADDRESS:
-            log.warning("%s has %d connections, which is the limit", counted, MOST_OF_ADDRESS)
+            self._tell(counted, f"{counted} has {MOST_OF_ADDRESS} connections, which is the limit")
         elif self._open.total() >= MOST_OPEN:
-            log.warning("there are %d connections, which is the limit", MOST_OPEN)
+            self._tell("", f"there are {MOST_OPEN} connections, which is the limit")
         else:
             self._open[counted] += 1
             return True
         return False
+
+    def _tell(self, about: str, text: str) -> None:
+        if about not in self._told:
+            self._told[about] = None
+            log.warning("%s", text)
 
     def remove(self, counted: str | None) -> None:
         self._open[counted] -= 1

@@ -216,6 +216,13 @@ async def test_connections_count_before_their_tls_handshake_and_in_total(
         assert not any(reader.at_eof() for reader in kept)
 
 
+def test_a_limit_that_is_met_again_and_again_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    addresses = connections.Addresses([])
+    taken = [addresses.add("192.0.2.1") for _ in range(connections.MOST_OF_ADDRESS + 3)]
+    assert taken.count(False) == 3
+    assert [record.getMessage() for record in caplog.records] == ["192.0.2.1 has 250 connections, which is the limit"]
+
+
 def test_an_ipv6_address_counts_with_its_neighbours() -> None:
     addresses = connections.Addresses(["172.18.0.0/16"])
     assert addresses.counted("2001:db8::1") == addresses.counted("2001:db8::ffff:2") != addresses.counted("2001:db9::1")
