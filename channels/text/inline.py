@@ -66,7 +66,7 @@ _MAX_TABLE_PIPES = 40
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _FORMULAS = {r"\(": r"\)", r"\[": r"\]", "$$": "$$"}
 # What distinguishes a formula from escaped brackets, between which signs may be escaped too.
-_IN_FORMULAS = re.compile(r"(?<!\\)(?:\\[A-Za-z]|[\^_{=*+<>])")
+_IN_FORMULAS = re.compile(r"(?<!\\)(?:\\[A-Za-z]|[\^_{=])")
 _PAIRED = {"~": ("s_open", "s_close"), "|": ("spoiler_open", "spoiler_close")}
 
 
