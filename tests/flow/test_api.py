@@ -294,6 +294,8 @@ async def test_a_thread_is_made_where_that_is_asked_for(client: LangGraphClient)
     values = await client.runs.wait(thread_id, AGENT, input=said("!say Made."), if_not_exists="create")
     assert contents(values) == ["Made."]
     assert (await client.threads.get(thread_id))["status"] == "idle"
+    with pytest.raises(UnprocessableEntityError):
+        await client.runs.create("nope", AGENT, input=said("hello"), if_not_exists="create")
 
 
 async def test_a_request_that_is_sent_twice_is_one_run(client: LangGraphClient) -> None:

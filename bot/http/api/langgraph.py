@@ -159,7 +159,11 @@ class Protocol:
         except HttpProblem:
             if body.if_not_exists == "reject":
                 raise
-        made, _ = await self.threads.create(caller, ThreadCreate(thread_id=thread_id).thread_id)
+        try:
+            name = str(uuid.UUID(thread_id))
+        except ValueError:
+            raise HttpProblem(422, "invalid", "thread_id must be a UUID") from None
+        made, _ = await self.threads.create(caller, name)
         return made
 
     def stream(
