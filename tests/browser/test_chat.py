@@ -308,8 +308,8 @@ async def test_what_is_added_while_a_message_is_sent_goes_with_the_next_one(site
 
 async def test_what_goes_beyond_a_message_or_an_upload_is_told_in_words(site: Site) -> None:
     async with site.open() as page:
-        files = [{"name": f"{number}.txt", "mimeType": "text/plain", "buffer": b"x"} for number in range(22)]
-        await page.set_input_files("#files", files)  # type: ignore[arg-type]
+        files: list[Any] = [{"name": f"{number}.txt", "mimeType": "text/plain", "buffer": b"x"} for number in range(22)]
+        await page.set_input_files("#files", files)
         await page.locator(".toast.bad", has_text="at most 20 files").wait_for()
         assert await page.locator("#attached .file").count() == 20
         await page.evaluate("""() => {
