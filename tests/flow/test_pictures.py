@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.texts.en import EN
 from tests.flow.sandboxed import MISSING, call
 from tests.simulators.media import client as media_client
 from tests.simulators.media.client import EDIT, GENERATE, SPEECH
@@ -110,7 +111,7 @@ async def test_a_budget_that_is_used_up_pays_no_picture(world: World, media: Med
     async with world:
         two = f"{call('make_image', prompt='one')}\n{call('make_image', prompt='two')}\n"
         await world.telegram.user_says(f"{two}{call('make_image', prompt='three')}\n!say Done.")
-        await world.telegram.wait_for_text(ALICE, "budgets.run.money")
+        await world.telegram.wait_for_text(ALICE, EN.budget_of["run"])
         assert len(await media.asked(GENERATE)) == 2
         assert len(costs(world)) == 2
 
