@@ -149,7 +149,7 @@ CLIENT = {
         "problem_not_found": "That is not there any more. Reload the page.",
         "problem_changed": "It has changed meanwhile. Reload the page.",
         "problem_decided": "Somebody else has just decided this.",
-        "problem_not_kept": "That cannot be remembered: it is empty or too long, holds a secret, or reads like an instruction.",
+        "problem_not_kept": "That cannot be remembered: it is empty or too long, contains a password or key, or reads like an instruction.",
         "problem_not_now": "That cannot be done now. Look at the research again.",
         "problem_research_changed": "The research has changed meanwhile. Look at it again.",
         "problem_chat_gone": "Its chat is not connected any more.",
