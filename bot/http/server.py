@@ -98,7 +98,8 @@ class HttpServer:
         self._gatekeeper = gatekeeper
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
-        self._socket = Entrance(address, Addresses(settings.proxies if settings.behind_proxy else ()))
+        self._socket = address
+        self._addresses = Addresses(settings.proxies if settings.behind_proxy else ())
 
     @property
     def port(self) -> int:
@@ -107,6 +108,8 @@ class HttpServer:
         return number
 
     def start(self) -> None:
+        # Not earlier: who gives up while this is made closes the socket that was given.
+        self._socket = Entrance(self._socket, self._addresses)
         self._serving = asyncio.create_task(self._server.serve([self._socket]), name="http")
 
     def release(self) -> None:
