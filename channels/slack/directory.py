@@ -53,7 +53,7 @@ class Directory:
         self._titles: LRUCache[str, str] = LRUCache(_NAMES)
         self._files: LRUCache[str, RawFile] = LRUCache(_NAMES)
         self._entered: LRUCache[_Thread, None] = LRUCache(_MESSAGES)
-        self._roots: dict[_Thread, RawContent] = {}
+        self._roots: LRUCache[_Thread, RawContent] = LRUCache(_NAMES)
 
     @property
     def known(self) -> Known:
@@ -69,18 +69,18 @@ class Directory:
         users: set[str] = set()
         channels: set[str] = set()
         files: set[str] = set()
-        threads: set[_Thread] = set()
+        threads: dict[_Thread, str] = {}
         for payload in payloads:
             _collect(payload, users, channels, files)
-            threads |= _addressed_in(payload, self._me)
+            for thread, ts in _addressed_in(payload, self._me):
+                threads.setdefault(thread, ts)
         users.discard(self._me)
-        self._roots = {}
         lookups: list[tuple[Callable[[Any], Coroutine[Any, Any, None]], Any]] = []
         lookups += [(partial(self._look_in, closed), chat) for chat in typed_in]
         lookups += [(self._person, user) for user in sorted(users - self._people.keys())]
         lookups += [(self._title, channel) for channel in sorted(channels - self._titles.keys())]
         lookups += [(self._file, file) for file in sorted(files - self._files.keys())]
-        lookups += [(self._root, thread) for thread in sorted(threads - self._entered.keys())]
+        lookups += [(partial(self._root, ts), key) for key, ts in threads.items() if key not in self._entered]
         if not lookups:
             return closed
         tasks = [asyncio.ensure_future(look_up(key)) for look_up, key in lookups[:_LOOKUPS]]
@@ -119,7 +119,8 @@ class Directory:
                 with contextlib.suppress(ValueError):
                     self._files[file] = RawFile.model_validate(found)
 
-    async def _root(self, thread: _Thread) -> None:
+    async def _root(self, ts: str, thread: _Thread) -> None:
+        """Look up a thread's first message, for the message with which the bot enters it."""
         place = {"channel": thread[0], "ts": thread[1], "limit": "1"}
         answer = await self._ask("the first messages of threads", "conversations.replies", place)
         match answer:
@@ -127,7 +128,7 @@ class Directory:
                 with contextlib.suppress(ValueError):
                     read = RawContent.model_validate(root)
                     if self._me not in mentioned(read):  # otherwise the conversation began with it
-                        self._roots[thread] = read
+                        self._roots[thread[0], ts] = read
                     if read.user and read.user not in {self._me, *self._people}:
                         await self._person(read.user)  # by whose name /forget finds the quote
         if answer is not None:
@@ -207,14 +208,14 @@ def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str], fi
         channels.add(channel)
 
 
-def _addressed_in(payload: Mapping[str, Any], me: str) -> set[_Thread]:
-    """The thread in which a message addresses the bot, if it is a reply there."""
+def _addressed_in(payload: Mapping[str, Any], me: str) -> list[tuple[_Thread, str]]:
+    """The thread in which a message addresses the bot, if it is a reply there, with the message's ts."""
     event = payload.get("event", payload)
     match event:
         case {"channel": str(channel), "ts": str(ts), "thread_ts": str(root)} if ts != root:
             named = event.get("type") == "app_mention" or event.get("parent_user_id") == me
-            return {(channel, root)} if named or is_dm(channel) or me in _mentioned(event) else set()
-    return set()
+            return [((channel, root), ts)] if named or is_dm(channel) or me in _mentioned(event) else []
+    return []
 
 
 def _mentioned(message: Mapping[str, Any]) -> set[str]:

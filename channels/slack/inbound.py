@@ -46,8 +46,8 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Results of lookups: people by user id, titles by channel id, Slack Connect files by id, and first messages of
-    threads by channel and thread."""
+    """Results of lookups: people by user id, titles by channel id, Slack Connect files by id, and the first messages of
+    threads by channel and ts of the message with which the bot enters it."""
 
     people: Mapping[str, Person]
     titles: Mapping[str, str]
@@ -164,7 +164,7 @@ class Reader:
             sender=self._sender(raw.user or "", raw.user_team or raw.team or team, known),
             text=_without_prefix(said.text),
             mention=named or answered or address.kind == "dm",
-            reply_to=self._quote(known.roots.get((channel, raw.thread_ts or "")), said, known),
+            reply_to=self._quote(known.roots.get((channel, raw.ts)), said, known),
             attachments=attachments,
             continues=self.thread_follow and in_thread and address.kind != "dm",
             chat_title=one_line(known.titles.get(channel, "")) if address.kind != "dm" else "",

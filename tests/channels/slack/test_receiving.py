@@ -109,9 +109,14 @@ async def test_what_a_thread_is_about_comes_with_the_first_message_to_the_bot_in
         root = await bench.slack.channel_says("We sell.", user=BOB, silent=True)
         about = Quote(message_id=root.ts, text="We sell.", author="Bob", from_bot=False)
         said = {"really?": None, "@antler is that wise?": about, "@antler and now?": None}
+        places = []
         for number, (text, quote) in enumerate(said.items()):
-            await bench.slack.channel_says(text, thread=root.ts)
+            places.append((await bench.slack.channel_says(text, thread=root.ts)).ts)
             assert (await bench.gateway.message(number)).reply_to == quote
+        await bench.slack.edits(places[1], "@antler is that really wise?", chat=TEAM)
+        edited = await bench.gateway.event(3)
+        assert isinstance(edited, MessageEdited)
+        assert edited.message.reply_to == about, "whatever was looked up since"
         assert len(await bench.slack.records("conversations.replies")) == 1
 
 
