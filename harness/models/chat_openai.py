@@ -291,7 +291,7 @@ class ChunkStream(AsyncStream[object]):
         """Raise the error that a response without events reports despite its status, or is; a cut stream is neither."""
         try:
             answer = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if isinstance(answer, dict) and "choices" not in answer:
             error = answer.get("error") or answer

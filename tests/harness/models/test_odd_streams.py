@@ -109,6 +109,7 @@ async def test_a_call_that_cannot_be_read_is_no_answer(bench: Bench, words: Sequ
         ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, "application/json", Kind.QUOTA),
         ({"choices": [{"message": {"content": "whole"}}]}, "application/json", Kind.BAD_RESPONSE),
         ("<html>", "text/html", Kind.BAD_RESPONSE),
+        ("[" * 5000, "application/json", Kind.BAD_RESPONSE),
         ("", STREAM, Kind.CUT),
     ],
 )
