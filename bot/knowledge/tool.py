@@ -5,7 +5,6 @@ Collections of persons and groups are private: only hashed keys and numbers are 
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,7 @@ from bot.store.retrying import RetryingStore
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
 from bot.usage.report import make_spending
-from harness.knowledge.config import LONGEST_NAME
+from harness.knowledge.config import COLLECTION, LONGEST_NAME
 from harness.knowledge.port import Asker, KnowledgeFailed
 from harness.text.plain import short_line
 
@@ -38,7 +37,6 @@ SECONDS = 300.0
 """Timeout of an answer from a running antler: it may have to convert a document."""
 SHUTDOWN_SECONDS = 10.0
 SHOWN_TEXT = 400
-COLLECTION = re.compile(rf"[\w-]{{1,{LONGEST_NAME}}}")
 Verb = Literal["list", "add", "remove", "reindex", "ask"]
 
 
@@ -91,10 +89,8 @@ class KnowledgeTool:
             text = f"--collection {collection}: a name may have at most {LONGEST_NAME} letters, digits, - and _"
             return {"text": text, "done": False}
         if collection in {folder.name for folder in self._knowledge.settings.folders}:
-            return {
-                "text": f"--collection {collection}: that is a folder of the config: put the file there",
-                "done": False,
-            }
+            text = f"--collection {collection}: that is a folder of the config: put the file there"
+            return {"text": text, "done": False}
         is_page = what.lower().startswith(("http://", "https://"))
         path = Path(what)
         place = what if is_page else path.name

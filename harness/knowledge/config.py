@@ -23,6 +23,8 @@ BY_VECTOR = frozenset({"qdrant", "milvus"})
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 LONGEST_NAME = 40
 """Characters of a collection's name, a single word in any script."""
+COLLECTION = re.compile(rf"[\w-]{{1,{LONGEST_NAME}}}")
+"""Matches the whole of such a name."""
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[\w-]+$", max_length=LONGEST_NAME)]
 

@@ -18,12 +18,11 @@ from bot.http.talk import too_much
 from bot.knowledge.keeper import ARRIVING, FILE, MAIN, MEGABYTE, Addition, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.knowledge.searching import FOLDER, PAGE
-from bot.knowledge.tool import COLLECTION
 from bot.store.identity import harmless_name
 from bot.store.knowledge import EVERYBODYS
 from bot.texts import texts_for
 from bot.texts.commands import unmarked
-from harness.knowledge.config import LONGEST_NAME
+from harness.knowledge.config import COLLECTION, LONGEST_NAME
 from harness.knowledge.port import Asker, KnowledgeFailed
 
 if TYPE_CHECKING:
