@@ -40,8 +40,8 @@ class ReminderCommands(CommandGroup):
     """The /reminders command. gateway: the days of conversations without a chosen zone."""
 
     def __init__(self, answers: Answers, schedules: ScheduleService, gateway: Days) -> None:
-        self._gateway = gateway
         super().__init__(answers)
+        self._gateway = gateway
         self._schedules = schedules
         self.commands = {"reminders": self._reminders}
         self.buttons = {REMINDERS: ButtonKind(self._pressed, self._is_open)}

@@ -48,6 +48,7 @@ _UNBOUNDED = {
 _NO_GROUPS = "; a limit needs control groups: root, or `Delegate=yes` in its systemd unit"
 _TEMPORARY = "tmp"
 _OWN_FILES = 1024
+"""Open files of this process besides those that it exchanges with commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,12 +61,12 @@ async def last_run(c: Core, conversation: str) -> RunRow:
     return newest[0]
 
 
-def warning(scope: str, percent: int, unit: str = "tokens") -> str:
-    return EN.budgets["warning"].format(percent=percent, budget=EN.budget_of[scope], key=f"budgets.{scope}.{unit}")
+def warning(scope: str, percent: int) -> str:
+    return EN.budgets["warning"].format(percent=percent, budget=EN.budget_of[scope])
 
 
-def refused(scope: str, unit: str = "tokens") -> str:
-    return EN.budgets["refused"].format(budget=EN.budget_of[scope], key=f"budgets.{scope}.{unit}")
+def refused(scope: str) -> str:
+    return EN.budgets["refused"].format(budget=EN.budget_of[scope])
 
 
 async def test_a_conversations_day(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ async def test_the_day_of_all_together(tmp_path: Path) -> None:
 async def test_money(tmp_path: Path) -> None:
     async with core(tmp_path, budgets={"speaker_day": {"money": 0.1, "tokens": 10**9}}, prices=PRICES) as c:
         answers(c, 85)
-        assert warning("speaker_day", 85, "money") in await asked(c)
+        assert warning("speaker_day", 85) in await asked(c)
         await asked(c)
-        assert refused("speaker_day", "money") in await asked(c)
+        assert refused("speaker_day") in await asked(c)
 
 
 async def test_it_is_counted_and_refused_after_a_restart(tmp_path: Path) -> None:
