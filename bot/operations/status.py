@@ -176,7 +176,7 @@ class StatusPage:
             lines += await self._lead_lines(texts)
             lines += self._worker_lines(texts)
             lines += self._trouble_lines(ill, texts)
-        return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
+        return "\n".join([lines[0], "", *map(_item, lines[1:])])
 
     async def _lead(self) -> LeadFacts | None:
         found = await self._store.processes()
@@ -256,3 +256,8 @@ class StatusPage:
 def _in_a_word(connection: Connection, texts: Texts) -> str:
     word = f"{connection.account} {texts.status[connection.state]}"
     return f"{word} ({plain(connection.detail)})" if connection.state == ConnectionState.STOPPED else word
+
+
+def _item(line: str) -> str:
+    """The line as a list item; an indented one belongs to the item above it."""
+    return f"{'  ' if line.startswith('  ') else ''}- {line.strip()}"

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from bot.http.page import math
 from bot.http.page.markup import pieces
 from bot.http.page.math import mathml
+from bot.texts.markdown import plain
 from bot.texts.page import words
+from harness.research.telling import plain as plain_title
 
 if TYPE_CHECKING:
     import re
@@ -105,6 +107,14 @@ def test_nothing_that_is_written_becomes_markup(attempt: str) -> None:
 @given(st.text(alphabet=st.sampled_from("<>&\"'`$\\[](){}|*_~#-= \nabc1:/\ue000"), max_size=120), st.booleans())
 def test_no_text_makes_a_tag_or_link_of_its_own(text: str, growing: bool) -> None:
     read(text, growing=growing)
+
+
+@given(st.text(alphabet=st.sampled_from("()[]{}\\$*_^|~`<>&;#.!:-=+ 1axB"), max_size=60).map(str.strip))
+def test_escaped_text_is_shown_literally(text: str) -> None:
+    for line, written in ((text, plain(text)), (f"1 {text}", f"1 {plain_title(text)}")):
+        shown = read(written)
+        assert set(shown.tags) <= {"p"}
+        assert "".join(shown.text.split()) == "".join(line.split())
 
 
 def test_an_answer_is_written_with_all_that_markdown_has() -> None:
