@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bot.store import branches
+from bot.texts.command_line import parse
 from harness.context import HistoryEntry
 from sandbox.base import SandboxError
 
@@ -162,7 +163,7 @@ def said_in(messages: Sequence[Inherited]) -> list[HistoryEntry]:
         entry, text = each.entry, str(each.entry["text"])
         is_persons = entry["author"] == "person"
         if is_persons:
-            is_command = not each.run_id and text.startswith("/")
+            is_command = not each.run_id and parse(text) is not None
         if text.strip() and (each.run_id or not is_command):
             role = "user" if is_persons else "assistant"
             said.append(HistoryEntry(message_id=f"s{entry['message_id']}", role=role, text=text))

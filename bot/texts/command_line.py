@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _STOP = re.compile(r"\s*(?:stop|cancel|停|取消)[\W_]*", re.IGNORECASE)
 TAKE_FILES = frozenset({"knowledge"})
 """Commands that are accepted in a file's caption."""
-_LINE = re.compile(r"/([^\W\d_][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
+# Chinese and Japanese keyboards also type full-width signs and letters.
+_HALF_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
+_LINE = re.compile(r"[/\uff0f]([^\W\d_][\w-]{0,31})(?:[@\uff20](\S+))?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def parse(text: str) -> CommandLine | None:
     match = _LINE.fullmatch(text.strip())
     if match is None:
         return None
-    return CommandLine(match[1].lower(), match[2], (match[3] or "").strip())
+    return CommandLine(match[1].translate(_HALF_WIDTH).lower(), match[2], (match[3] or "").strip())
 
 
 def asks_to_stop(text: str) -> bool:

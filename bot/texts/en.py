@@ -206,7 +206,7 @@ EN = Texts(
     },
     file_not_sent={
         "too_large": "⚠️ {name} ({size} MiB) was not sent: this platform accepts files of at most {limit} MiB from a bot.",
-        "too_small": "⚠️ {name} was not sent: this platform does not accept empty files.",
+        "too_small": "⚠️ {name} was not sent: it is empty, or too small for this platform.",
         "no_files": "⚠️ {name} was not sent: no files can be sent here.",
         "refused": "⚠️ {name} was not sent: this platform did not accept it.",
     },

@@ -181,7 +181,7 @@ ZH = Texts(
     },
     file_not_sent={
         "too_large": "⚠️ 未发送 {name}（{size} MiB）：此平台只允许机器人发送不超过 {limit} MiB 的文件。",
-        "too_small": "⚠️ 未发送 {name}：此平台不接受空文件。",
+        "too_small": "⚠️ 未发送 {name}：文件为空，或小于此平台允许的大小。",
         "no_files": "⚠️ 未发送 {name}：这里无法发送文件。",
         "refused": "⚠️ 未发送 {name}：此平台没有接受它。",
     },

@@ -172,7 +172,7 @@ class Reader:
 
     def _quote(self, root: RawContent | None, said: Spoken, known: Known) -> Quote | None:
         """The thread's first message, as what the message replies to. A command is about the conversation."""
-        if root is None or said.text.startswith("/"):
+        if root is None or said.text.startswith(("/", "\uff0f")):
             return None
         author = known.people.get(root.user or "")
         return Quote(

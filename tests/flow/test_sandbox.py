@@ -93,7 +93,7 @@ async def test_a_file_that_the_platform_refuses_is_named_in_the_chat(gateway: Wo
     await gateway.telegram.wait_for_message(person, lambda message: bool(message.files))
     assert [name for name, _ in await files_of(gateway, person)] == ["full.txt"]
     text = (await gateway.telegram.bot_messages(person))[0].text
-    assert text == "two files\n\n⚠️ empty.txt was not sent: this platform does not accept empty files."
+    assert text == "two files\n\n⚠️ empty.txt was not sent: it is empty, or too small for this platform."
 
 
 async def test_stop_ends_the_command_within_a_second(gateway: World, person: Person, mark: str) -> None:

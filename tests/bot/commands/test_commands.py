@@ -39,6 +39,8 @@ ANNS = {"person": ANN, "chat": "g"}
         ("/status@antler_bot now", CommandLine("status", "antler_bot", "now")),
         ("/start deep-link_1", CommandLine("start", None, "deep-link_1")),
         ("/帮助", CommandLine("帮助", None, "")),
+        ("\uff0fnew", CommandLine("new", None, "")),
+        ("\uff0f\uff4e\uff45\uff37\uff20bot\u3000假期", CommandLine("new", "bot", "假期")),
         ("/usr/bin/python", None),
         ("/etc/hosts is a file", None),
         ("/", None),

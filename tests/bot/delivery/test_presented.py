@@ -46,7 +46,7 @@ def presented(folder: Path) -> Presented:
     [
         (2 * 1024**2, ""),
         (2 * 1024**2 + 1, "⚠️ a\\.txt (2.1 MiB) was not sent: this platform accepts files of at most 2 MiB from a bot."),
-        (0, "⚠️ a\\.txt was not sent: this platform does not accept empty files."),
+        (0, "⚠️ a\\.txt was not sent: it is empty, or too small for this platform."),
     ],
 )
 def test_what_the_platform_would_refuse_is_named_with_its_limit(tmp_path: Path, size: int, sentence: str) -> None:
