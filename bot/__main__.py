@@ -150,7 +150,9 @@ def status(
     folder = running_folder(source_of(config, data_dir))
     from bot.control import server
 
-    raise typer.Exit(server.watch(folder) if watch else server.status(folder, check=check, as_json=as_json))
+    if watch:
+        raise typer.Exit(server.watch(folder, as_json=as_json))
+    raise typer.Exit(server.status(folder, check=check, as_json=as_json))
 
 
 @app.command(rich_help_panel=SERVING)

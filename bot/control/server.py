@@ -283,16 +283,22 @@ def _told(condition: Mapping[str, Any]) -> str:
     return f"NOT WELL {what}: {condition['problem'].replace('_', ' ')} for {condition['age']:.0f} s{detail}"
 
 
-def watch(data_dir: Path) -> int:
-    """`antler status --watch`: print the running process's status repeatedly, until Ctrl-C."""
-    start = CLEAR if sys.stdout.isatty() else ""
+def watch(data_dir: Path, *, as_json: bool = False) -> int:
+    """`antler status --watch`: print the running process's status repeatedly, until Ctrl-C. as_json: an object with the
+    time in a line, or with an error."""
+    start = CLEAR if sys.stdout.isatty() and not as_json else ""
     with contextlib.suppress(KeyboardInterrupt):
         while True:
+            now = datetime.now().astimezone()
             try:
-                text = describe(asyncio.run(read_status(data_dir)))
+                found = asyncio.run(read_status(data_dir))
+                text = describe(found)
             except NotRunning as error:
-                text = f"antler: {error}"
-            print(f"{start}{datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z}  {text}", flush=True)
+                found, text = {"error": str(error)}, f"antler: {error}"
+            if as_json:
+                print(json.dumps({"time": now.isoformat(timespec="seconds"), **found}, ensure_ascii=False), flush=True)
+            else:
+                print(f"{start}{now:%Y-%m-%d %H:%M:%S%z}  {text}", flush=True)
             time.sleep(WATCH_SECONDS)
     return 0
 

@@ -31,6 +31,9 @@ RUN_ID = 32
 LONGEST_NUMBER = 18
 """Digits of an event's number that both databases accept."""
 
+NAMES_NONE = "this names no message; these do:"
+"""Replaces the first sentence of the chats' help on a terminal, where nobody replies to a message."""
+
 
 class WhyPage:
     """Explains decisions. platforms: of the accounts, by name. zone: for the times shown."""
@@ -65,7 +68,10 @@ class WhyPage:
         """Serve a request of the control socket: {"subject": ...} to {"text": ..., "done": ...}."""
         texts = texts_for(DEFAULT)
         text = await self.of(str(request.get("subject", "")), texts)
-        return {"text": _on_a_terminal(text), "done": text not in (texts.why["unknown"], texts.why["usage"])}
+        done = text not in (texts.why["unknown"], texts.why["usage"])
+        if text == texts.why["usage"]:
+            text = "\n\n".join((NAMES_NONE, *text.split("\n\n")[1:]))
+        return {"text": _on_a_terminal(text), "done": done}
 
     def _finding(self, subject: str) -> Callable[[Connection], int | None] | None:
         """The lookup of an event by what identifies it; None where the subject identifies none."""

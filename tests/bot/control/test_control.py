@@ -190,10 +190,12 @@ def test_the_status_reads_well() -> None:
     ]
 
 
-async def test_watching_goes_on_until_it_is_interrupted_also_while_nothing_answers(tmp_path: Path) -> None:
-    code = "import sys, pathlib, bot.control.server as server\nsys.exit(server.watch(pathlib.Path(sys.argv[1])))"
+@pytest.mark.parametrize("options", [(), ("--json",)])
+async def test_watching_goes_on_until_it_is_interrupted_also_while_nothing_answers(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", code, str(tmp_path)),
+        *(sys.executable, "-m", "bot", "status", "--watch", "--data-dir", str(tmp_path), *options),
         cwd=REPO_ROOT,
         stdout=asyncio.subprocess.PIPE,
         preexec_fn=heed_interrupts,
@@ -202,8 +204,11 @@ async def test_watching_goes_on_until_it_is_interrupted_also_while_nothing_answe
     async with asyncio.timeout(40):
         assert "no antler process answers" in (await process.stdout.readline()).decode()
         async with serving(tmp_path):
-            while "antler 1" not in (line := (await process.stdout.readline()).decode()):
+            while "1.2.3" not in (line := (await process.stdout.readline()).decode()):
                 assert "no antler process answers" in line
-            assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}  antler 1\.2\.3, up ", line)
+            if options:
+                assert FACTS.items() <= json.loads(line).items()
+            else:
+                assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}  antler 1\.2\.3, up ", line)
             process.send_signal(signal.SIGINT)
             assert await process.wait() == 0
