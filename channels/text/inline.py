@@ -66,7 +66,7 @@ _MAX_TABLE_PIPES = 40
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _FORMULAS = {r"\(": r"\)", r"\[": r"\]", "$$": "$$"}
 # What distinguishes a formula from escaped brackets, between which signs may be escaped too.
-_IN_FORMULAS = re.compile(r"(?<!\\)(?:\\[A-Za-z]|[\^_{=])")
+IN_FORMULAS = re.compile(r"(?<!\\)(?:\\[A-Za-z]|[\^_{=])")
 _PAIRED = {"~": ("s_open", "s_close"), "|": ("spoiler_open", "spoiler_close")}
 
 
@@ -285,7 +285,7 @@ def _formula(state: StateInline, silent: bool) -> bool:
     start = state.pos + 2
     closing = _FORMULAS.get(state.src[state.pos : start])
     end = -1 if closing is None else state.src.find(closing, start, state.posMax)
-    if end == -1 or not _IN_FORMULAS.search(state.src, start, end):
+    if end == -1 or not IN_FORMULAS.search(state.src, start, end):
         return False
     if not silent:
         state.push("code_inline", "code", 0).content = state.src[start:end].strip()

@@ -30,7 +30,7 @@ MOST_TOLD = 10
 """Number of a check's problems that are listed individually."""
 _UNSAFE = re.compile(r"[^\w-]+")
 _PICTURE = re.compile(r"!\[([^\]\n]{0,300})\]\((<[^<>\n]{1,500}>|[^()\s<>]{1,500})(?:[ \t]+\"[^\"\n]{0,300}\")?\)")
-_MARKS = re.compile(r"([\\`*_\]<>#|~$&])")
+_MARKS = re.compile(r"([\\`*_\[\]<>#|~$&^{=])")
 
 
 def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
@@ -216,8 +216,7 @@ def file_name(title: str) -> str:
 
 def plain(text: str) -> str:
     """Foreign text for Markdown, on one line and without markup."""
-    escaped = _MARKS.sub(r"\\\1", " ".join(clean_text(text).split()))
-    return escaped.replace("[", "&#91;")  # a backslash before it would begin a TeX formula
+    return _MARKS.sub(r"\\\1", " ".join(clean_text(text).split()))
 
 
 def checklist(steps: Sequence[Step], report: str) -> list[tuple[str, str]]:

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from channels.text.inline import IN_FORMULAS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from xml.etree.ElementTree import Element
@@ -62,6 +64,8 @@ def take_out(text: str) -> tuple[str, list[str]]:
             continue
         inside = text[opening.end() : closing.start()]
         if not inside.strip() or "`" in inside or "\n\n" in inside or (sign in _INLINE and "\n" in inside):
+            continue
+        if sign == r"\[" and IN_FORMULAS.search(inside) is None:
             continue
         pieces += (text[start : opening.start()], chr(FIRST_MARK + len(found)))
         found.append(text[opening.start() : closing.end()])
