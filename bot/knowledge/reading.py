@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.files import documents
 from harness.files.slots import FairSlots
+from harness.text.plain import encoding_of
 from harness.web.sections import PAGE_BREAK, first_heading
 from sandbox.base import RESULTS, Problem, SandboxError, contents
 
@@ -187,14 +188,10 @@ class _Borrowed:
 
 def _decoded(body: bytes) -> str:
     """The decoded text of a file, whatever its name."""
-    if b"\0" in body[:8000] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+    encoding = encoding_of(body)
+    if not encoding:
         raise Unreadable("kind")
-    for encoding in ("utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "gb18030"):
-        try:
-            return body.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return body.decode("utf-8", "replace")
+    return body.decode(encoding, "replace")
 
 
 def _checked(read: ReadText) -> ReadText:

@@ -3,6 +3,7 @@ import."""
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 import unicodedata
@@ -81,12 +82,75 @@ TOKENS = ((0x80, 0.0), (0x800, 1.0), (0x2E80, 2.0), (0xD7B0, 1.2), (0xF900, 3.0)
 scripts, Chinese, Japanese and Korean, rare ones and emoji. Also a safe estimate."""
 _OTHERS = re.compile(r"[^\0-\x7f]")
 
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_LATIN = ("cp1252", "cp1250", "cp1254")
+_ENCODINGS = (
+    *("cp1252", "gb18030", "cp932", "big5hkscs", "cp949", "euc_jp", "cp1251", "koi8_r"),
+    *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp874"),
+)
+"""Encodings that are guessed; what fits several is taken for the first of them."""
+_ODD = re.compile("[\uff61-\uff9f]|[а-я][А-Я]")
+"""What another alphabet seems to be: Katakana of one byte each in cp932, capitals inside of words in cp1251."""
+_SAMPLE = 16_384
+"""Bytes of a text that a guess is based on."""
+_TOLERATED = 0.1
+"""Share of damaged characters among those beyond ASCII, up to which a text is taken for UTF-8."""
+
 
 def clean_text(text: str) -> str:
     """Text that every store and wire format accepts: no NUL, no lone surrogates."""
     if text.isascii():
         return text.replace("\0", "") if "\0" in text else text
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def encoding_of(data: bytes) -> str:
+    """Python's name for the encoding of a text, "" for what is not text: by its byte order mark, as UTF-8 if it is
+    valid, else guessed from the lines that are not ASCII."""
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return name
+    if b"\0" in data[:_SAMPLE]:
+        return "" if len(data) % 2 else _without_mark(data[:_SAMPLE])
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return _guessed(b"\n".join(line for line in data.splitlines() if not line.isascii()))
+    return "utf-8"
+
+
+def _without_mark(sample: bytes) -> str:
+    """Which UTF-16 the beginning of a file is that has zeros; "" if neither makes it text."""
+    zeros = {"utf-16-be": sample[::2].count(0), "utf-16-le": sample[1::2].count(0)}
+    for name in sorted(zeros, key=zeros.__getitem__, reverse=True):
+        text = sample.decode(name, "replace").rstrip("\ufffd")
+        odd = sum(char not in "\t\n\f\r" and unicodedata.category(char) in {"Cc", "Cn", "Co"} for char in text)
+        if "\ufffd" not in text and odd <= len(text) / 100:
+            return name
+    return ""
+
+
+def _guessed(lines: bytes) -> str:
+    sample = lines[:_SAMPLE]
+    if len(lines) > _SAMPLE:  # up to a character that is no part of another in any of these encodings
+        sample = sample[: max(map(sample.rfind, (b"\n", b" ", b",", b'"')))]
+    text = sample.decode("utf-8", "replace")
+    damaged, others = text.count("\ufffd"), len(_OTHERS.findall(text))
+    if damaged <= _TOLERATED * others:
+        return "utf-8"
+    from charset_normalizer import from_bytes  # 2 MB, rarely needed
+
+    # In alphabets of Latin letters the other ones stand alone, mostly.
+    likely = _ENCODINGS if re.search(rb"[\x80-\xff]{2}", sample) else _LATIN
+    found = [
+        (
+            match.chaos + len(_ODD.findall(str(match))),
+            -match.coherence,
+            min(map(_ENCODINGS.index, {*match.could_be_from_charset} & {*_ENCODINGS})),
+        )
+        for match in from_bytes(sample, cp_isolation=[*likely])
+    ]
+    return _ENCODINGS[min(found)[2]] if found else "utf-8"
 
 
 def seen(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from harness.files.helpers import HelperFailed, Helpers
+from harness.text.plain import encoding_of
 from harness.web.addresses import WebError
 
 if TYPE_CHECKING:
@@ -124,9 +125,10 @@ def _looks_like_html(body: bytes) -> bool:
 
 
 async def _decoded(body: bytes, charset: str) -> str:
-    """The text, decoded in pieces: invalid bytes are slow, and a whole page would block everything else."""
+    """The text, in an encoding that is guessed if it is not declared; decoded in pieces, since invalid bytes are slow,
+    and a whole page would block everything else."""
     try:
-        name = codecs.lookup(charset or "utf-8").name
+        name = codecs.lookup(charset or encoding_of(body) or "utf-8").name
     except (LookupError, ValueError):
         name = "utf-8"
     if name == "utf-16" and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

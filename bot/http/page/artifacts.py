@@ -28,6 +28,7 @@ from bot.texts.page import Words, words
 from channels.adapter import open_regular
 from channels.errors import Rejected
 from channels.text.sanitize import sanitize
+from harness.text.plain import encoding_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,9 +118,10 @@ def preview(path: Path, name: str, mime_type: str, t: Words) -> Preview:
 
 def _text(content: bytes) -> str | None:
     """The text of a file, None where it is not text."""
-    if b"\0" in content:
+    encoding = encoding_of(content)
+    if not encoding:
         return None
-    text = content.decode("utf-8-sig", "replace")
+    text = content.decode(encoding, "replace")
     return None if text.count("\ufffd") > MOST_DAMAGED * len(text) + 1 else sanitize(text)
 
 

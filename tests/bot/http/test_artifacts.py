@@ -64,6 +64,12 @@ def test_tables_are_read_whatever_parts_their_columns(tmp_path: Path, name: str,
     assert not told.is_cut
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le", "utf-16"])
+def test_a_table_of_another_program_is_shown_in_its_encoding(tmp_path: Path, encoding: str) -> None:
+    text = "Größe;Stück\r\nMützen für Mädchen;12\r\nGürtel für Männer;7\r\n"
+    assert shown(tmp_path, "a.csv", text.encode(encoding)).rows[1] == [("Mützen für Mädchen", False), ("12", True)]
+
+
 def test_a_large_table_is_cut(tmp_path: Path) -> None:
     rows = "\n".join(f"{number},{'x' * 400}" for number in range(MOST_ROWS + 50))
     told = shown(tmp_path, "a.csv", "n,text\n" + rows)

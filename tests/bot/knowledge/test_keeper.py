@@ -279,6 +279,15 @@ async def test_limits_are_told_and_change_nothing(store: Store, tmp_path: Path) 
         assert [row.place for row in await made.documents(GROUP)] == ["1.md", "2.md"]
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le"])
+async def test_a_text_in_another_encoding_is_found_by_its_words(store: Store, tmp_path: Path, encoding: str) -> None:
+    text = "Éléonore a reçu hier une lettre de sa sœur à Paris. L'été dernier, où étaient-ils passés ?"
+    async with kept(store, tmp_path) as made:
+        note = Addition(owner=GROUP, collection=MAIN, kind=FILE, place="note.txt", added_by=ANN)
+        await made.add_file(note, lambda: text.encode(encoding))
+        assert await found(made, "été passés") == [text]
+
+
 async def test_an_address_needs_the_web(store: Store, tmp_path: Path) -> None:
     async with kept(store, tmp_path) as made:
         page = Addition(owner=GROUP, collection=MAIN, kind="page", place="https://example.org/")
