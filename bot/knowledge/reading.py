@@ -135,7 +135,7 @@ class Reading:
                     raise Unreadable("sandbox", written.code)
                 reason = await documents.convert(box, f"{place}{suffix}", f"{place}.txt", seconds=SECONDS, discard=True)
                 if reason:
-                    raise Unreadable("conversion", reason)
+                    raise Unreadable("password" if reason == documents.PROTECTED else "conversion", reason)
                 text = await contents(box, f"{place}.txt", documents.MOST_BYTES)
                 if isinstance(text, Problem):
                     raise Unreadable("sandbox", text.code)

@@ -932,6 +932,7 @@ EN = Texts(
         "file": "the file cannot be read ({detail})",
         "no_sandbox": "documents are read in the sandbox, and it does not work now",
         "sandbox": "the sandbox did not take it or did not give it back ({detail})",
+        "password": "it is protected by a password; remove the protection, then add it again",
         "conversion": "its text could not be extracted: {detail}",
         "no_web": "the operator has not switched on reading pages (web.fetch.enabled)",
         "page": "it could not be read: {detail}",

@@ -851,6 +851,7 @@ ZH = Texts(
         "file": "无法读取该文件（{detail}）",
         "no_sandbox": "文档在沙箱中读取，而沙箱现在不可用",
         "sandbox": "沙箱没有接收或没有交回该文件（{detail}）",
+        "password": "它有密码保护；请先取消密码，再重新添加",
         "conversion": "无法提取文字：{detail}",
         "no_web": "管理员没有启用读取网页（web.fetch.enabled）",
         "page": "无法读取：{detail}",

@@ -29,7 +29,11 @@ _COMMAND = """
 ulimit -t {seconds}
 text=$(mktemp) || exit
 trap 'rm -f "$text" {discarded}' EXIT
-{first}python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && head -c {most} "$text" >{result}
+{first}python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" &&
+head -c {most} "$text" >{result} && exit
+ended=$?
+tr -d '\\0' <{document} | grep -aom1 EncryptedPackage
+exit $ended
 """
 _TABLES = """python3 -c {program} {document} "$text" {seconds} >/dev/null 2>&1 && test -s "$text" &&
 head -c {most} "$text" >{result} && exit
@@ -38,6 +42,9 @@ _ENDINGS = {
     Ending.OUT_OF_MEMORY: "it needs more memory than a sandbox has",
     Ending.OUT_OF_SPACE: "it needs more space than the thread has left",
 }
+PROTECTED = "it is protected by a password, so a copy without one is needed"
+_PROTECTED = re.compile("PDFPasswordIncorrect|EncryptedPackage|Workbook is encrypted")
+"""What pdfminer says of a PDF, the stream that holds an encrypted Office document, what xlrd says of an older one."""
 _KILLED = "it took too long, or more memory than a sandbox has"
 
 
@@ -76,6 +83,8 @@ def _reason(ended: CommandResult, seconds: float) -> str:
         return _ENDINGS[ended.ending]
     if ended.exit_code is not None and ended.exit_code > 128:
         return _KILLED
+    if _PROTECTED.search(ended.output):
+        return PROTECTED
     return ended.output.strip().rpartition("\n")[2] or "it has no text"
 
 

@@ -15,7 +15,7 @@ from bot.files.conversion import Converter
 from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from harness.context import InputFile
-from harness.files.documents import without_folders
+from harness.files.documents import PROTECTED, without_folders
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
 
@@ -30,6 +30,8 @@ MARKITDOWN = """#!/bin/sh
 case "$3" in
     *hang*) exec sleep 600 ;;
     *slow*) sleep 2 ;;
+    *broken*) echo "File is not a zip file" >&2; exit 1 ;;
+    *locked*) echo " - PdfConverter threw PDFPasswordIncorrect with message: " >&2; exit 1 ;;
 esac
 echo "# The text" > "$5"
 """
@@ -55,13 +57,15 @@ async def sandboxes(folder: Path) -> AsyncIterator[Sandboxes]:
         await made.shutdown(10)
 
 
-async def document(folder: Path, of: Sandboxes, thread: str, name: str) -> tuple[str, InputFile]:
+async def document(
+    folder: Path, of: Sandboxes, thread: str, name: str, content: bytes = b"%PDF"
+) -> tuple[str, InputFile]:
     thread_id = thread * 32
     async with of.borrow(thread_id):
         """The folders are there, and belong to who commands run as."""
     path = thread_folder(folder / "data", thread_id) / "uploads" / f"{name}.pdf"
-    path.write_bytes(b"%PDF")
-    sha256 = hashlib.sha256(b"%PDF").hexdigest()
+    path.write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
     return thread_id, InputFile(path=path, name=path.name, mime_type="application/pdf", size=4, sha256=sha256)
 
 
@@ -104,6 +108,23 @@ async def test_the_time_of_a_document_counts_from_its_turn(tmp_path: Path) -> No
         assert [each.note for each in found] == [""] * 3
         hanging = await convert(*(await document(tmp_path, of, "b", "hang")), ANN)
         assert hanging.note == "its text could not be extracted: it took longer than 5 seconds"
+
+
+@bubblewrap
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("locked", b"%PDF", PROTECTED),
+        ("broken", b"\xd0\xcf\x11\xe0" + "\0EncryptedPackage\0".encode("utf-16-le"), PROTECTED),
+        ("broken", b"%PDF", "File is not a zip file"),
+    ],
+)
+async def test_a_document_with_a_password_is_told_from_a_damaged_one(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    async with sandboxes(tmp_path) as of:
+        found = await Converter(of, wanted=True)(*(await document(tmp_path, of, "a", name, content)), ANN)
+        assert found.note == f"its text could not be extracted: {reason}"
 
 
 @pytest.mark.parametrize(
