@@ -1,5 +1,5 @@
-"""Converts documents to Markdown inside a thread's sandbox and its limits, with markitdown, or pdf_tables.py for PDFs
-with tables: a document is hostile until proven otherwise."""
+"""Converts documents to Markdown inside a thread's sandbox and its limits, with markitdown, or converters.py for PDFs
+with tables and mails: a document is hostile until proven otherwise."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sandbox.base import Ending
 if TYPE_CHECKING:
     from sandbox.base import CommandResult, Sandbox
 
-TABLES = Path(__file__).with_name("pdf_tables.py")
-KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg"})
+CONVERTERS = Path(__file__).with_name("converters.py")
+KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg", ".eml"})
 NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
 """Documents that markitdown cannot read."""
 SECONDS = 20.0
@@ -23,8 +23,8 @@ AT_ONCE = 2
 MOST_BYTES = 20_000_000
 """Limit of the text; longer texts are truncated."""
 LONGEST_REASON = 200
-TABLES_SHARE = 0.2
-"""Share of the time for the tables of a PDF."""
+CONVERTERS_SHARE = 0.2
+"""Share of the time for converters.py."""
 _COMMAND = """
 ulimit -t {seconds}
 text=$(mktemp) || exit
@@ -35,7 +35,7 @@ ended=$?
 tr -d '\\0' <{document} | grep -aom1 EncryptedPackage
 exit $ended
 """
-_TABLES = """python3 -c {program} {document} "$text" {seconds} >/dev/null 2>&1 && test -s "$text" &&
+_CONVERTERS = """python3 -c {program} {document} "$text" {seconds} >/dev/null 2>&1 && test -s "$text" &&
 head -c {most} "$text" >{result} && exit
 """
 _ENDINGS = {
@@ -57,9 +57,9 @@ async def convert(
     """
     places = {"document": shlex.quote(document), "result": shlex.quote(result), "most": MOST_BYTES}
     first = ""
-    if document.lower().endswith(".pdf"):
-        program = shlex.quote(TABLES.read_text("utf-8"))
-        first = _TABLES.format(**places, program=program, seconds=f"{seconds * TABLES_SHARE:g}")
+    if document.lower().endswith((".pdf", ".eml")):
+        program = shlex.quote(CONVERTERS.read_text("utf-8"))
+        first = _CONVERTERS.format(**places, program=program, seconds=f"{seconds * CONVERTERS_SHARE:g}")
     discarded = _quoted_twice(document) if discard else ""
     command = _COMMAND.format(**places, first=first, seconds=round(seconds), discarded=discarded)
     ended = await sandbox.execute_command(command, timeout=seconds)

@@ -1,4 +1,5 @@
-"""The program that converts a PDF with ruled tables to Markdown; run in a sandbox by harness/files/documents.py.
+"""The program that converts a PDF with ruled tables or a mail to Markdown; run in a sandbox by
+harness/files/documents.py.
 
 `python3 THIS DOCUMENT TEXT SECONDS`. It exits with 3 if it would take longer, and with 4 if it finds no table: then
 markitdown does better.
@@ -6,17 +7,60 @@ markitdown does better.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
-from typing import Any
+from email import message_from_bytes, policy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage, MIMEPart
 
 SAMPLE = 3
 """Pages after which the total time is estimated."""
 TOO_SLOW, NO_TABLE = 3, 4
+HEADERS = ("From", "To", "Cc", "Date")
 
 
 def main(document: str, result: str, seconds: float) -> int:
-    """Write the text, page by page; returns the exit code."""
+    """Write the text; returns the exit code."""
+    if not document.lower().endswith(".eml"):
+        return tables(document, result, seconds)
+    mail = message_from_bytes(Path(document).read_bytes(), policy=policy.default)
+    Path(result).write_text(mail_text(mail), encoding="utf-8", errors="replace")
+    return 0
+
+
+def mail_text(mail: EmailMessage) -> str:
+    """A mail's subject, people, date, text, and the names of its attachments."""
+    title = f"# {mail['Subject']}" if mail["Subject"] else ""
+    headers = "\n".join(f"{name}: {mail[name]}" for name in HEADERS if mail[name])
+    body = mail.get_body(("plain", "html"))
+    text = body_text(body).strip() if body is not None else ""
+    names = ", ".join(part.get_filename() or part.get_content_type() for part in mail.iter_attachments())
+    return "\n\n".join(filter(None, (title, headers, text, f"Attachments: {names}" if names else "")))
+
+
+def body_text(body: MIMEPart) -> str:
+    data = body.get_payload(decode=True)
+    assert isinstance(data, bytes)
+    try:
+        text = data.decode(body.get_content_charset("utf-8"))
+    except (LookupError, UnicodeDecodeError):
+        from charset_normalizer import from_bytes
+
+        text = str(from_bytes(data).best() or data.decode("utf-8", "replace"))
+    if body.get_content_subtype() != "html":
+        return text
+    from markitdown import MarkItDown, StreamInfo  # type: ignore[import-not-found]  # the sandbox has it
+
+    page = StreamInfo(extension=".html", charset="utf-8")
+    return str(MarkItDown().convert_stream(io.BytesIO(text.encode("utf-8", "replace")), stream_info=page).markdown)
+
+
+def tables(document: str, result: str, seconds: float) -> int:
+    """Write the text of a PDF page by page; returns the exit code."""
     import pdfplumber  # type: ignore[import-not-found]  # the sandbox has it
 
     begun, pages, tables = time.monotonic(), [], 0
