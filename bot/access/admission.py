@@ -309,12 +309,18 @@ class FloodGate:
         self._burst = float(burst)
 
     def passes(self, person: str) -> bool:
+        tokens, passes = self._tokens(person), self.would_pass(person)
+        self._buckets[person] = (tokens - 1 if passes else tokens, self._clock.monotonic())
+        return passes
+
+    def would_pass(self, person: str) -> bool:
+        """Whether a message passes now; does not count it."""
+        return self._tokens(person) >= 1
+
+    def _tokens(self, person: str) -> float:
         now = self._clock.monotonic()
         tokens, then = self._buckets.get(person, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - then) * self.per_minute / 60)
-        passes = tokens >= 1
-        self._buckets[person] = (tokens - 1 if passes else tokens, now)
-        return passes
+        return min(self._burst, tokens + (now - then) * self.per_minute / 60)
 
 
 class OncePer:

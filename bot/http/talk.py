@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from bot.files.uploads import MEGABYTE
-from bot.http.errors import HttpProblem, not_found
+from bot.http.errors import HttpProblem, not_found, too_many
 from bot.http.sse import event
 from bot.store import branches, search, shown
 from bot.store.identity import chat_of, harmless_name, native_on, owns_chat, uploads_folder, users_folder
@@ -61,7 +61,7 @@ class Posted:
 
 class Talk:
     """A caller's access to conversations. account: `web` or `api`. channel: the accounts' current channels. book: names
-    of people. allowance: what a person's upload may take."""
+    of people. allowance: what a person's upload may take. passes: whether the flood limit would accept a message."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Talk:
         book: AccessStore,
         data_dir: Path,
         allowance: Callable[[str], Allowance],
+        passes: Callable[[str], bool],
     ) -> None:
         self.account = account
         self._channel_of = channel
@@ -79,6 +80,7 @@ class Talk:
         self._book = book
         self._users = users_folder(data_dir)
         self._allowance = allowance
+        self._passes = passes
         self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by the id of a message
 
     # Listing.
@@ -147,6 +149,8 @@ class Talk:
         async with self._posting.setdefault(message_id, asyncio.Lock()):
             if await self._store.read(lambda tx: shown.is_known(tx, self.account, chat, message_id)):
                 return Posted(message_id, repeated=True)
+            if not self._passes(caller.person):
+                raise too_many("too many messages")
             quote = None if reply_to is None else await self._quote(chat, reply_to)
             posting = Posting(
                 chat=chat,

@@ -143,7 +143,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
     from bot.http.talk import Talk
     from bot.skills.installing import Installs
 
-    def talk(account: str) -> Talk:
+    def talk(account: str, passes: Callable[[str], bool] = lambda _: True) -> Talk:
         return Talk(
             account,
             channel=parts.connections.channels.get,
@@ -151,6 +151,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
             book=parts.editor.book,
             data_dir=parts.settings.data_dir,
             allowance=parts.uploads.sending,
+            passes=passes,
         )
 
     return HttpParts(
@@ -160,8 +161,8 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         tasks=parts.tasks,
         gatekeeper=gatekeeper,
         signins=parts.signins,
-        web=talk("web"),
-        api=talk("api"),
+        web=talk("web", parts.manager.flood.would_pass),
+        api=talk("api"),  # its runs report what the flood limit refused
         is_ready=is_ready,
         platforms={account: channel.type for account, channel in parts.settings.channels.items()},
         harness=parts.agent.harness,

@@ -47,6 +47,24 @@ async def test_of_requests_with_one_client_id_at_once_one_posts_the_message(tmp_
         assert len({answer.json()["message_id"] for answer in answers}) == 1
 
 
+async def test_a_message_too_many_is_refused_and_may_be_sent_again(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        client, other = await world.browser(), await world.browser(PERSON)
+        chat = await begun(client)
+        world.parts.manager.flood.allow(60, 2)
+        await say(client, chat, "one")
+        await say(client, chat, "two", client_id="two")
+        body = {"text": "three", "client_id": "three"}
+        await world.answered()
+        refused = await client.post(f"/api/conversations/{chat}/messages", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_requests")
+        repeated = await client.post(f"/api/conversations/{chat}/messages", json={"text": "two", "client_id": "two"})
+        assert repeated.json()["repeated"], "it was accepted before"
+        await say(other, await begun(other), "somebody else's")
+        await world.clock.advance(1)
+        assert (await client.post(f"/api/conversations/{chat}/messages", json=body)).status_code == 202
+
+
 async def test_the_page_lists_chats_by_the_days_of_the_configured_time_zone(tmp_path: Path) -> None:
     async with served(tmp_path, timezone="America/New_York") as world:
         client = await world.browser()
