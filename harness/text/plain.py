@@ -4,6 +4,7 @@ import."""
 from __future__ import annotations
 
 import codecs
+import io
 import math
 import re
 import unicodedata
@@ -113,10 +114,21 @@ def encoding_of(data: bytes) -> str:
     if b"\0" in data[:_SAMPLE]:
         return "" if len(data) % 2 else _without_mark(data[:_SAMPLE])
     try:
-        data.decode()
+        codecs.getincrementaldecoder("utf-8")().decode(data)  # of a part of a file the last character may be cut
     except UnicodeDecodeError:
-        return _guessed(b"\n".join(line for line in data.splitlines() if not line.isascii()))
+        return _guessed(_sample(data))
     return "utf-8"
+
+
+def _sample(data: bytes) -> bytes:
+    """The first lines that are not ASCII."""
+    found = b""
+    for line in io.BytesIO(data):
+        if not line.isascii():
+            found += line[: _SAMPLE - len(found)]
+        if len(found) == _SAMPLE:
+            break
+    return found
 
 
 def _without_mark(sample: bytes) -> str:
@@ -130,10 +142,7 @@ def _without_mark(sample: bytes) -> str:
     return ""
 
 
-def _guessed(lines: bytes) -> str:
-    sample = lines[:_SAMPLE]
-    if len(lines) > _SAMPLE:  # up to a character that is no part of another in any of these encodings
-        sample = sample[: max(map(sample.rfind, (b"\n", b" ", b",", b'"')))]
+def _guessed(sample: bytes) -> str:
     text = sample.decode("utf-8", "replace")
     damaged, others = text.count("\ufffd"), len(_OTHERS.findall(text))
     if damaged <= _TOLERATED * others:
@@ -142,13 +151,15 @@ def _guessed(lines: bytes) -> str:
 
     # In alphabets of Latin letters the other ones stand alone, mostly.
     likely = _ENCODINGS if re.search(rb"[\x80-\xff]{2}", sample) else _LATIN
+    cuts = range(4 if len(sample) == _SAMPLE else 1)  # the last character may have been cut
     found = [
         (
             match.chaos + len(_ODD.findall(str(match))),
             -match.coherence,
             min(map(_ENCODINGS.index, {*match.could_be_from_charset} & {*_ENCODINGS})),
         )
-        for match in from_bytes(sample, cp_isolation=[*likely])
+        for cut in cuts
+        for match in from_bytes(sample[: len(sample) - cut], cp_isolation=[*likely])
     ]
     return _ENCODINGS[min(found)[2]] if found else "utf-8"
 

@@ -128,7 +128,7 @@ async def _decoded(body: bytes, charset: str) -> str:
     """The text, in an encoding that is guessed if it is not declared; decoded in pieces, since invalid bytes are slow,
     and a whole page would block everything else."""
     try:
-        name = codecs.lookup(charset or encoding_of(body) or "utf-8").name
+        name = codecs.lookup(charset or await asyncio.to_thread(encoding_of, body) or "utf-8").name
     except (LookupError, ValueError):
         name = "utf-8"
     if name == "utf-16" and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
