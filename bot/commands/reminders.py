@@ -1,4 +1,4 @@
-"""/reminders: what is scheduled in this chat, with buttons that cancel it: one's own, or all for administrators."""
+"""/reminders: what is scheduled in this chat; a button or its number cancels one's own, or all for administrators."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ REMINDERS = "reminders"
 SHOWN = 8
 """Maximum number of reminders that /reminders lists, each with its button."""
 LONGEST_TEXT, LONGEST_LABEL = 100, 40
+CANCEL = frozenset({"cancel", "delete"})
 
 
 class ReminderCommands(CommandGroup):
@@ -49,9 +50,22 @@ class ReminderCommands(CommandGroup):
     async def _reminders(self, conversation: Conversation, call: Call) -> None:
         whose = None if call.is_admin else call.person
         rows = await self._schedules.here(call.message.address, whose)
+        if call.line.arguments:
+            return await self._cancel(conversation, call, rows[:SHOWN])
         zone = zone_of(await conversation.row(call.message), self._gateway.zone)
         message, prompt = self._list(conversation, rows, zone, call.texts)
         await self._answers.show(call, message, "/reminders", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _cancel(self, conversation: Conversation, call: Call, listed: Sequence[ScheduleRow]) -> None:
+        """Handle `/reminders delete NUMBER`. The answer says which one it was: a number changes when one is over."""
+        say, (verb, _, rest) = call.texts.reminder_answers, call.line.arguments.casefold().partition(" ")
+        number = int(rest) if verb in CANCEL and rest.strip().isdecimal() and len(rest) < 4 else 0
+        if not 1 <= number <= len(listed):
+            return await self._answers.say(call, say["unknown"], "/reminders")
+        row = listed[number - 1]
+        text = say["cancelled_one"].format(text=plain(short_line(row.text, LONGEST_TEXT)))
+        await self._answers.say(call, text, "/reminders", self._schedules.cancelling(row.id))
+        log_act(Action.REMINDER_CANCEL, call, conversation, of=row.person)
 
     async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         row = await self._chosen(prompt, press)

@@ -111,7 +111,7 @@ class Texts:
     reminders_line: str  # {number} {text} {time} {again} {whose}
     reminders_again: str  # {cron}
     reminders_more: str  # {count}
-    reminder_answers: Mapping[str, str]  # keys: cancelled, not_yours
+    reminder_answers: Mapping[str, str]  # {text}; keys: cancelled, cancelled_one, not_yours, unknown
     button_cancel_reminder: str  # {text}
     schedule_revoked_admin: str  # {person}
 

@@ -325,6 +325,8 @@ EN = Texts(
     reminders_more="… and {count} later ones.",
     reminder_answers={
         "cancelled": "Cancelled.",
+        "cancelled_one": "Cancelled: {text}",
+        "unknown": "/reminders lists what is scheduled; `/reminders delete NUMBER` cancels what has that number there.",
         "not_yours": "Only the person who scheduled this, or an administrator, can cancel it.",
     },
     button_cancel_reminder="Cancel: {text}",

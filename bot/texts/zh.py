@@ -295,6 +295,8 @@ ZH = Texts(
     reminders_more="……以及之后的 {count} 项。",
     reminder_answers={
         "cancelled": "已取消。",
+        "cancelled_one": "已取消：{text}",
+        "unknown": "/reminders 列出计划；`/reminders delete 编号` 取消其中对应的一项。",
         "not_yours": "只有创建者或管理员可以取消。",
     },
     button_cancel_reminder="取消：{text}",

@@ -149,6 +149,18 @@ async def test_what_is_listed_can_be_cancelled(gateway: World) -> None:
         assert REMINDED not in str(await texts(world))
 
 
+async def test_what_is_listed_can_be_cancelled_by_its_number(gateway: World) -> None:
+    async with gateway as world:
+        await world.telegram.user_says(put_off(60))
+        await world.telegram.wait_for_text(ALICE, NOTED)
+        await world.telegram.user_says("/reminders delete 2")
+        await world.telegram.wait_for_text(ALICE, EN.reminder_answers["unknown"].replace("`", ""))
+        await world.telegram.user_says("/reminders delete 1")
+        await world.telegram.wait_for_text(ALICE, EN.reminder_answers["cancelled_one"].format(text="stretch"))
+        await world.telegram.user_says("/reminders")
+        await world.telegram.wait_for_text(ALICE, EN.reminders_none)
+
+
 async def test_in_a_group_it_is_said_there_and_names_whom_it_is_for(gateway: World) -> None:
     async with gateway as world:
         await world.telegram.group_says(f"@antler_bot {put_off(60, 'bobs')}", user=BOB)
