@@ -175,6 +175,9 @@ class SlackChannel(Adapter):
         An unanswered send is OutcomeUnknown: the message carries its key as metadata, see `find`.
         """
         shown = own(part, outbound.SlackPart)
+        person = outbound.only_for(reply_to)
+        if person and shown.file is None and not shown.keyboard:  # what is shown to one person cannot be edited
+            return await self._show("chat.postEphemeral", outbound.place(address) | person, shown)
         if shown.file is not None:
             message_id = await self._uploads.send(address, shown.file, idem_key)
         else:
@@ -375,6 +378,6 @@ class SlackChannel(Adapter):
 
 def _timestamp(answer: dict[str, Any]) -> str:
     match answer:
-        case {"ts": str(ts)}:
+        case {"ts": str(ts)} | {"message_ts": str(ts)}:
             return ts
     raise OutcomeUnknown("the response to a send contains no ts")

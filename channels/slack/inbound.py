@@ -229,6 +229,7 @@ class Reader:
 
     def _command(self, raw: RawCommand, known: Known, now: datetime) -> Message:
         dm = is_dm(raw.channel_id)
+        private = not dm and raw.thread_ts is None  # nobody else in the channel sees what was typed
         title = "" if dm else known.titles.get(raw.channel_id, raw.channel_name)
         return Message(
             account=self.account,
@@ -238,7 +239,7 @@ class Reader:
             address=Address(
                 account=self.account, chat=raw.channel_id, topic=raw.thread_ts, kind="dm" if dm else "group"
             ),
-            platform_message_id=raw.trigger_id,
+            platform_message_id=f"{raw.user_id}:{raw.trigger_id}" if private else raw.trigger_id,
             sender=self._sender(raw.user_id, raw.team_id, known, raw.user_name),
             text=_without_prefix(f"{raw.command} {raw.text}".strip()),
             mention=True,

@@ -138,6 +138,12 @@ def place(address: Address) -> Params:
     return params
 
 
+def only_for(answered: str | None) -> Params:
+    """Parameters that show an answer to a slash command only to the person who typed it; {} for any other message."""
+    user, private, _ = (answered or "").partition(":")
+    return {"user": user} if private else {}
+
+
 def content(part: SlackPart) -> Params:
     """Parameters for the content. blocks are always given: chat.update leaves missing parameters unchanged."""
     if part.plain:

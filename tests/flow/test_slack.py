@@ -95,7 +95,10 @@ async def test_a_slash_command_is_answered_where_it_was_typed(slack_world: Slack
         await slack.wait_for_text(ALICE, slack_world.person(ALICE))
         await slack.command("/new", chat=TEAM)
         told = await slack.wait_for_text(TEAM, "Send it in that thread: `@antler /new`")
-        assert told.thread is None
+        assert (told.thread, told.ephemeral_to) == (None, ALICE.id)
+        await slack.command("/whoami", chat=TEAM, user=BOB)
+        told = await slack.wait_for_text(TEAM, slack_world.person(BOB))
+        assert (told.thread, told.ephemeral_to) == (None, BOB.id)
         await slack.channel_says("@antler /frobnicate")
         await slack.wait_for_text(TEAM, "`@antler /help` lists them all.".replace("`", ""))
 
