@@ -33,7 +33,7 @@ class Serving:
 
     connected: called at each accepted connection, with the account.
     ended: called when a source of messages has ended for good (a terminal's input).
-    none_left: called when no account works any more, with whether another program has taken over the last one.
+    none_left: called when all accounts are stopped for good, with whether another program has taken over the last one.
     """
 
     connected: Callable[[str], None]
@@ -89,8 +89,7 @@ class Accounts:
         self._paused = False
         begun, self._resumed = self._resumed, set()
         for account in begun:
-            self._connections.expect(account)  # all of them, before the first one checks whether any is left
-        for account in begun:
+            self._connections.expect(account)
             self._begin(account)
 
     async def follow(self, settings: Settings) -> Mapping[str, str]:
@@ -182,7 +181,7 @@ class Accounts:
             if connections.all_stopped:
                 return serving.none_left(isinstance(failed, TakenOver))
             self._outages.look()
-            again = await connections.pause(account, failed)
+            again = await connections.pause(account)
 
 
 def _what_connects(settings: Settings, account: str) -> tuple[object, ...]:

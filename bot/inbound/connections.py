@@ -77,6 +77,7 @@ class Connections:
         self.channels: dict[str, Channel] = {}
         self.policies = {account: policy_of(settings, account) for account in settings.channels}
         self._failures: dict[str, Fatal] = {}
+        """What stopped the accounts that only a restart or changed settings can bring back."""
         self._pauses = defaultdict[str, Backoff](lambda: Backoff(FIRST_RETRY, LONGEST_RETRY))
         self._asked = defaultdict[str, asyncio.Event](asyncio.Event)
         self._refused: dict[str, str] = {}
@@ -199,9 +200,10 @@ class Connections:
                 await channel.run(accepted)
                 return None
             except Fatal as error:
+                if isinstance(error, TakenOver) and account not in self.replaced:
+                    self._failures[account] = error
                 channel.health.state = ConnectionState.STOPPED
-                final = isinstance(error, TakenOver) or self.all_stopped  # without any account the process ends
-                channel.health.detail = why = reason(error) + ("" if final else TRIED_AGAIN)
+                channel.health.detail = why = reason(error) + ("" if account in self._failures else TRIED_AGAIN)
                 if self._refused.get(account) != why and account not in self.replaced:
                     log.error("%s is stopped: %s", account, why)
                 self._refused[account] = why
@@ -213,10 +215,10 @@ class Connections:
                 channel.health.detail = "internal error, see the log"
                 await self._clock.sleep(RESTART_SECONDS)
 
-    async def pause(self, account: str, failed: Fatal) -> bool:
+    async def pause(self, account: str) -> bool:
         """Wait until a refused account is worth another attempt, as the operator may have fixed it at the platform.
         False if only a restart helps, or if an attempt would do harm."""
-        if isinstance(failed, TakenOver | Unloadable):
+        if account in self._failures:
             return False
         self._asked[account].clear()
         await until_first(self._clock.sleep(self._pauses[account].next()), self._asked[account].wait())
@@ -247,8 +249,8 @@ class Connections:
 
     @property
     def all_stopped(self) -> bool:
-        """Whether no account works any more, apart from the gateway's own ones, which always work."""
-        return all(each.state is ConnectionState.STOPPED for account, each in self.health.items() if account not in OWN)
+        """Whether all accounts are stopped for good, apart from the gateway's own ones, which always work."""
+        return self._failures.keys() >= self._settings.channels.keys() - OWN
 
     async def close(self) -> None:
         for channel in self.channels.values():

@@ -48,10 +48,12 @@ async def test_what_the_config_says_wrongly_is_named_before_anything_starts(worl
 
 
 @pytest.mark.parametrize("fault", [faults.unauthorized(), faults.not_found()], ids=lambda fault: str(fault.code))
-async def test_a_token_that_is_refused_ends_the_start(world: World, fault: faults.Fault) -> None:
+async def test_a_token_that_is_refused_is_told_at_the_start(world: World, fault: faults.Fault) -> None:
     await world.telegram.fail("getMe", fault)
-    assert await world.ends() == 1
+    await world.begin()
+    await world.wait_for_log(f"({fault.code});")
     says(world.log, f"({fault.code});")
+    assert await world.stop() == 0
 
 
 async def test_a_telegram_that_cannot_be_reached_is_waited_for(world: World) -> None:
@@ -83,8 +85,10 @@ async def test_what_goes_wrong_while_it_runs_is_said_as_the_page_says(world: Wor
         await world.wait_for_log("(409)")
         says(world.log, "(409)")
     world.environment["BOT_TOKEN"] = (await telegram.fresh_bot()).token
-    assert await world.ends() == 1
+    await world.begin()
+    await world.wait_for_log("belongs to the bot")
     says(world.log, "belongs to the bot")
+    assert await world.stop() == 0
 
 
 def test_every_quotation_is_proven() -> None:

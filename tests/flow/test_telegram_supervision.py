@@ -58,12 +58,32 @@ async def test_a_second_poller_is_named_and_when_it_is_gone_all_is_well(world: W
         assert (await world.command("status", "--check"))[0] == 0
 
 
-async def test_a_wrong_token_ends_the_process_with_a_hint(world: World) -> None:
-    world.environment["BOT_TOKEN"] = "123456:" + "w" * 35
-    code = await world.ends()
-    assert code == 1
-    assert "set channels.telegram.token" in world.log
-    assert "w" * 35 not in world.log
+async def test_a_wrong_token_is_told_with_a_hint_and_a_reload_brings_the_right_one(world: World) -> None:
+    wrong = "123456:" + "w" * 35
+    world.settings = {"channels": {"telegram": {"token": wrong}}}
+    await world.begin()
+    await world.wait_for_log("set channels.telegram.token")
+    assert wrong not in world.log
+    assert (await world.command("status", "--check"))[0] == 1
+    world.settings = {}
+    world.write_config()
+    assert (await world.command("reload"))[0] == 0
+    await world.telegram.wait_polled()
+    await world.telegram.user_says("at last")
+    await world.telegram.wait_for_text(ALICE, "at last")
+    assert await world.stop() == 0
+
+
+async def test_the_only_account_is_tried_again_when_its_token_was_revoked(world: World) -> None:
+    async with world:
+        await world.telegram.fail("getUpdates", faults.unauthorized())
+        await world.telegram.user_says("before")
+        await world.wait_for_log("; retried every few minutes, or at once by antler reload")
+        assert (await world.command("status", "--check"))[0] == 1
+        assert (await world.command("reload"))[0] == 0
+        await world.telegram.wait_polled()
+        await world.telegram.wait_for_text(ALICE, "before")
+        assert (await world.command("status", "--check"))[0] == 0
 
 
 async def test_a_network_that_fails_heals_by_itself(world: World) -> None:

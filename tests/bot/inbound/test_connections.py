@@ -16,7 +16,7 @@ from bot.delivery import Delivery
 from bot.inbound.accounts import Accounts as Receiving
 from bot.inbound.accounts import Serving
 from bot.inbound.bus import MessageBus
-from bot.inbound.connections import NEWEST_CHATS, Connections
+from bot.inbound.connections import FIRST_RETRY, NEWEST_CHATS, Connections
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.redaction import Redactor
@@ -117,7 +117,7 @@ class Accounts:
         while again:
             failed = self.ended[account] = await self.connections.receive(account, hello)
             self.outages.look()
-            again = failed is not None and await self.connections.pause(account, failed)
+            again = failed is not None and await self.connections.pause(account)
 
     async def alive(self, seconds: float) -> None:
         """Time passes, in which the connections that stand give signs of life."""
@@ -356,6 +356,19 @@ async def test_a_supervisor_that_starts_over_and_over_makes_no_noise(tmp_path: P
             assert len(made.told("second")) == told
 
 
+async def test_none_is_left_only_where_no_account_is_tried_again(tmp_path: Path) -> None:
+    left: list[bool] = []
+    async with accounts(tmp_path, broken={"console": ImportError("x")}) as made:
+        first, second = made.channel("first"), made.channel("second")
+        first.ended, second.ended = Fatal("revoked", "set another"), TakenOver("kicked", "stop the other program")
+        await serving(made, left)
+        assert left == []
+        first.ended = TakenOver("kicked", "stop the other program")
+        await made.clock.advance(FIRST_RETRY)
+        await made.clock.settle()
+        assert left == [True]
+
+
 # While another process may lead.
 
 
@@ -382,7 +395,6 @@ async def test_one_that_fails_at_once_finds_others_that_have_not_connected_again
             made.channel("first").ended = Fatal("token_revoked", "install the app again")
         receiving = await serving(made, left)
         await receiving.pause()
-        assert made.connections.all_stopped
         made.channel("second").opened.clear()
         receiving.resume()
         await made.clock.settle()
