@@ -1,4 +1,4 @@
-"""The program that converts a PDF with ruled tables or a mail to Markdown; run in a sandbox by
+"""The program that converts a PDF with ruled tables, a workbook or a mail to Markdown; run in a sandbox by
 harness/files/documents.py.
 
 `python3 THIS DOCUMENT TEXT SECONDS`. It exits with 3 if it would take longer, and with 4 if it finds no table: then
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from datetime import datetime
 from email import message_from_bytes, policy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,10 @@ HEADERS = ("From", "To", "Cc", "Date")
 
 def main(document: str, result: str, seconds: float) -> int:
     """Write the text; returns the exit code."""
-    if not document.lower().endswith(".eml"):
+    if document.lower().endswith(".pdf"):
         return tables(document, result, seconds)
+    if not document.lower().endswith(".eml"):
+        return workbook(document, result, seconds)
     mail = message_from_bytes(Path(document).read_bytes(), policy=policy.default)
     Path(result).write_text(mail_text(mail), encoding="utf-8", errors="replace")
     return 0
@@ -57,6 +60,35 @@ def body_text(body: MIMEPart) -> str:
 
     page = StreamInfo(extension=".html", charset="utf-8")
     return str(MarkItDown().convert_stream(io.BytesIO(text.encode("utf-8", "replace")), stream_info=page).markdown)
+
+
+def workbook(document: str, result: str, seconds: float) -> int:
+    """Write the cells of a workbook as they are: markitdown rounds long numbers, and writes NaN into empty cells."""
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+    begun, sheets = time.monotonic(), []
+    for sheet in load_workbook(document, read_only=True, data_only=True).worksheets:
+        sheet.reset_dimensions()  # some programs write wrong ones
+        rows: list[list[str | None]] = []
+        for row in sheet.iter_rows(values_only=True):
+            cells: list[str | None] = [cell_text(value) for value in row]
+            while cells and not cells[-1]:
+                cells.pop()
+            if cells:
+                rows.append(cells)
+            if time.monotonic() - begun > seconds:
+                return TOO_SLOW
+        sheets.append("\n".join([f"## {sheet.title}", *([markdown(rows)] if rows else [])]))
+    Path(result).write_text("\n\n".join(sheets), encoding="utf-8", errors="replace")
+    return 0
+
+
+def cell_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.15g}"  # what Excel keeps of it
+    return str(value).removesuffix(" 00:00:00") if isinstance(value, datetime) else str(value)
 
 
 def tables(document: str, result: str, seconds: float) -> int:

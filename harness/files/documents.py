@@ -1,5 +1,5 @@
 """Converts documents to Markdown inside a thread's sandbox and its limits, with markitdown, or converters.py for PDFs
-with tables and mails: a document is hostile until proven otherwise."""
+with tables, workbooks and mails: a document is hostile until proven otherwise."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def convert(
     """
     places = {"document": shlex.quote(document), "result": shlex.quote(result), "most": MOST_BYTES}
     first = ""
-    if document.lower().endswith((".pdf", ".eml")):
+    if document.lower().endswith((".pdf", ".xlsx", ".eml")):
         program = shlex.quote(CONVERTERS.read_text("utf-8"))
         first = _CONVERTERS.format(**places, program=program, seconds=f"{seconds * CONVERTERS_SHARE:g}")
     discarded = _quoted_twice(document) if discard else ""

@@ -1,18 +1,31 @@
-"""Tables of a PDF and mails as Markdown; with the real converter they are read in
+"""Tables of a PDF, workbooks and mails as Markdown; with the real converter they are read in
 tests/flow/test_sandbox_documents.py."""
 
 from __future__ import annotations
 
+import subprocess
 from email import message_from_string, policy
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.files.converters import is_inside, mail_text, main, markdown
+from harness.files.documents import CONVERTERS
+from sandbox.policy import DEFAULT_FOLDER, complete
+from tests.parts import missing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+WORKBOOK = """
+import datetime, openpyxl
+book = openpyxl.Workbook()
+for row in (["Name", "Number", "Amount"], ["Cap", 4006381333931, 12345678.91], [], ["Belt|s", None, 0.1 + 0.2]):
+    book.active.append(row)
+book.active["B5"] = datetime.date(2026, 3, 1)
+book.active["J9"] = ""
+book.save("a.xlsx")
+"""
 MAIL = """\
 Received: from mail.example.org by mx.example.org; Mon, 16 Nov 2026 10:00:00 +0100
 From: =?utf-8?q?J=C3=BCrgen_M=C3=BCller?= <j@example.org>
@@ -35,6 +48,18 @@ Content-Disposition: attachment; filename="=?utf-8?q?Gr=C3=B6=C3=9Fe.pdf?="
 JVBERi0xLjQKJeLjz9MK
 --b--
 """
+
+
+def test_the_cells_of_a_workbook_are_what_stands_in_them(tmp_path: Path) -> None:
+    runtime = complete(DEFAULT_FOLDER)
+    if runtime is None:
+        missing("the runtime is not built: make sandbox-runtime")
+    for args in (["-c", WORKBOOK], [str(CONVERTERS), "a.xlsx", "a.txt", "20"]):
+        subprocess.run([runtime / "bin" / "python3", *args], cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "a.txt").read_text() == (
+        "## Sheet\n| Name | Number | Amount |\n|---|---|---|\n| Cap | 4006381333931 | 12345678.91 |\n"
+        "| Belt\\|s |  | 0.3 |\n|  | 2026-03-01 |  |"
+    )
 
 
 def test_a_mail_is_its_subject_people_date_text_and_the_names_of_its_attachments(tmp_path: Path) -> None:
