@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sandbox.base import CommandResult, Sandbox
 
 CONVERTERS = Path(__file__).with_name("converters.py")
-KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg", ".eml"})
+KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg", ".eml", ".ipynb"})
 NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
 """Documents that markitdown cannot read."""
 SECONDS = 20.0

@@ -139,6 +139,18 @@ async def test_a_document_is_read_by_the_agent(gateway: World, person: Person) -
     assert "-memo.docx.md" in await told(gateway, person)
 
 
+async def test_of_a_notebook_the_agent_reads_words_and_code_but_no_pictures(gateway: World, person: Person) -> None:
+    words = {"cell_type": "markdown", "metadata": {}, "source": ["The word is zebra."]}
+    drawn = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "iVBORw0KGgo="}}
+    code = {"cell_type": "code", "metadata": {}, "source": ["draw()"], "outputs": [drawn], "execution_count": 1}
+    book = json.dumps({"cells": [words, code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+    await gateway.telegram.user_says(READ, user=person, file=FileSpec(name="plot.ipynb", content=book))
+    answer = await gateway.telegram.wait_for_text(person, "Tool result", timeout=40)
+    assert "The word is zebra." in answer.text
+    assert "draw()" in answer.text
+    assert "iVBOR" not in answer.text
+
+
 async def test_a_document_of_the_web_is_read_with_its_table(gateway: World, person: Person, site: Site) -> None:
     await gateway.telegram.user_says(f"{call('web_fetch', url=site.url('/ships'))}\n!quote 1911", user=person)
     answer = await gateway.telegram.wait_for_text(person, "I read: ", timeout=40)
