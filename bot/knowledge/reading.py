@@ -43,6 +43,7 @@ THREAD = "knowledge-"
 """Prefix of the thread ids for sandboxes that convert documents: each document has its own, which is then deleted."""
 SECONDS = 60.0
 """Maximum number of seconds for one document, once it is its turn."""
+_KNOWN = {documents.PROTECTED: "password", documents.EMPTY: "empty"}
 AGAIN = frozenset({"no_sandbox", "sandbox"})
 """Problems that may be gone at the next attempt."""
 
@@ -135,7 +136,7 @@ class Reading:
                     raise Unreadable("sandbox", written.code)
                 reason = await documents.convert(box, f"{place}{suffix}", f"{place}.txt", seconds=SECONDS, discard=True)
                 if reason:
-                    raise Unreadable("password" if reason == documents.PROTECTED else "conversion", reason)
+                    raise Unreadable(_KNOWN.get(reason, "conversion"), reason)
                 text = await contents(box, f"{place}.txt", documents.MOST_BYTES)
                 if isinstance(text, Problem):
                     raise Unreadable("sandbox", text.code)

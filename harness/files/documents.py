@@ -29,7 +29,8 @@ _COMMAND = """
 ulimit -t {seconds}
 text=$(mktemp) || exit
 trap 'rm -f "$text" {discarded}' EXIT
-{first}python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" &&
+test -s {document} || exit {no_text}
+{first}python3 -m markitdown {document} -o "$text" >/dev/null && {{ test -s "$text" || exit {no_text}; }} &&
 head -c {most} "$text" >{result} && exit
 ended=$?
 tr -d '\\0' <{document} | grep -aom1 EncryptedPackage
@@ -45,6 +46,9 @@ _ENDINGS = {
 PROTECTED = "it is protected by a password, so a copy without one is needed"
 _PROTECTED = re.compile("PDFPasswordIncorrect|EncryptedPackage|Workbook is encrypted")
 """What pdfminer says of a PDF, the stream that holds an encrypted Office document, what xlrd says of an older one."""
+EMPTY = "it has no text"
+_NO_TEXT = 9
+"""The exit code for it."""
 _KILLED = "it took too long, or more memory than a sandbox has"
 
 
@@ -61,7 +65,7 @@ async def convert(
         program = shlex.quote(CONVERTERS.read_text("utf-8"))
         first = _CONVERTERS.format(**places, program=program, seconds=f"{seconds * CONVERTERS_SHARE:g}")
     discarded = _quoted_twice(document) if discard else ""
-    command = _COMMAND.format(**places, first=first, seconds=round(seconds), discarded=discarded)
+    command = _COMMAND.format(**places, first=first, seconds=round(seconds), discarded=discarded, no_text=_NO_TEXT)
     ended = await sandbox.execute_command(command, timeout=seconds)
     return "" if ended.exit_code == 0 else without_folders(_reason(ended, seconds))[:LONGEST_REASON]
 
@@ -83,9 +87,11 @@ def _reason(ended: CommandResult, seconds: float) -> str:
         return _ENDINGS[ended.ending]
     if ended.exit_code is not None and ended.exit_code > 128:
         return _KILLED
+    if ended.exit_code == _NO_TEXT:
+        return EMPTY
     if _PROTECTED.search(ended.output):
         return PROTECTED
-    return ended.output.strip().rpartition("\n")[2] or "it has no text"
+    return ended.output.strip().rpartition("\n")[2] or EMPTY
 
 
 def without_folders(text: str) -> str:

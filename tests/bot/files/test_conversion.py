@@ -15,7 +15,7 @@ from bot.files.conversion import Converter
 from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from harness.context import InputFile
-from harness.files.documents import PROTECTED, without_folders
+from harness.files.documents import EMPTY, PROTECTED, without_folders
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
 
@@ -30,6 +30,7 @@ MARKITDOWN = """#!/bin/sh
 case "$3" in
     *hang*) exec sleep 600 ;;
     *slow*) sleep 2 ;;
+    *scan*) echo "a warning" >&2; exit 0 ;;
     *broken*) echo "File is not a zip file" >&2; exit 1 ;;
     *locked*) echo " - PdfConverter threw PDFPasswordIncorrect with message: " >&2; exit 1 ;;
 esac
@@ -117,9 +118,11 @@ async def test_the_time_of_a_document_counts_from_its_turn(tmp_path: Path) -> No
         ("locked", b"%PDF", PROTECTED),
         ("broken", b"\xd0\xcf\x11\xe0" + "\0EncryptedPackage\0".encode("utf-16-le"), PROTECTED),
         ("broken", b"%PDF", "File is not a zip file"),
+        ("broken", b"", EMPTY),
+        ("scan", b"%PDF", EMPTY),
     ],
 )
-async def test_a_document_with_a_password_is_told_from_a_damaged_one(
+async def test_a_document_with_a_password_or_without_text_is_told_from_a_damaged_one(
     tmp_path: Path, name: str, content: bytes, reason: str
 ) -> None:
     async with sandboxes(tmp_path) as of:
