@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from typing import TYPE_CHECKING, Literal
+from unicodedata import category, normalize
 
 from channels.message import Address
 from channels.registry import OWN
@@ -148,13 +148,18 @@ def harmless_name(declared: str, otherwise: str) -> str:
 
     otherwise: used if nothing is left of the name.
     """
-    declared = declared.replace("\\", "/").rsplit("/", 1)[-1]
-    name = re.sub(r"[^\w.()+ -]", "_", declared.split("\0", 1)[0]).strip(" .-_")
+    declared = declared.replace("\\", "/").rsplit("/", 1)[-1].split("\0", 1)[0]
+    name = "".join(char if _is_harmless(char) else "_" for char in normalize("NFC", declared)).rstrip(" .-_")
     stem, dot, suffix = name.rpartition(".")
-    if dot and len(suffix.encode()) <= 10:
-        return (_cut(stem, NAME_BYTES - 11) or otherwise) + dot + suffix
+    if stem and len(suffix.encode()) <= 10:
+        return (_cut(stem.lstrip(" .-_"), NAME_BYTES - 11) or otherwise) + dot + suffix
     # As short as a name with a suffix, so that the function is idempotent.
-    return _cut(name, NAME_BYTES - 11).rstrip(" .-_") or otherwise
+    return _cut(name.lstrip(" .-_"), NAME_BYTES - 11).rstrip(" .-_") or otherwise
+
+
+def _is_harmless(char: str) -> bool:
+    """Whether a character may stand in a file's name: letters with their marks, digits, little else."""
+    return char.isalnum() or char in "_.()+ -" or (category(char) in {"Mn", "Mc"} and not "\ufe00" <= char <= "\ufe0f")
 
 
 def _cut(name: str, size: int) -> str:

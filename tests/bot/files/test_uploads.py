@@ -373,7 +373,12 @@ async def test_writing_does_not_block_the_loop(tmp_path: Path) -> None:
         ("$(rm -rf ~).sh", "(rm -rf _).sh"),
         ("`*[x](y)`.md", "x_(y)_.md"),
         ("报告 最终版.docx", "报告 最终版.docx"),
-        ("\ud800.txt", "txt"),
+        ("\ud800.txt", "file.txt"),
+        ("📊❤\ufe0f.xlsx", "file.xlsx"),
+        ("Re\u0301union Gro\u0308ße.pdf", "Réunion Größe.pdf"),
+        ("カ\u3099イト\u3099.pdf", "ガイド.pdf"),
+        ("रिपोर्ट.pdf", "रिपोर्ट.pdf"),
+        ("คู่มือ.docx", "คู่มือ.docx"),
     ],
 )
 def test_a_declared_name_is_made_harmless(declared: str | None, shown: str) -> None:
