@@ -348,7 +348,7 @@ class Knowledge:
     async def _read_file(self, folder: FolderSettings, file: FoundFile) -> None:
         addition = Addition(owner=EVERYBODYS, collection=folder.name, kind=FOLDER, place=file.place)
         try:
-            body = await asyncio.to_thread(content_of, folder.path, file.place, self._most_bytes)
+            body = await asyncio.to_thread(content_of, folder.path, file.path, self._most_bytes)
             if len(body) > self._most_bytes:
                 raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
             await self._check_room(addition)

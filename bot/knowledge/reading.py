@@ -203,9 +203,11 @@ def _checked(read: ReadText) -> ReadText:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of a folder. place: its relative path, with slashes. modified: nanoseconds since 1970."""
+    """A file of a folder. place: its relative path, with slashes, bytes that are not UTF-8 escaped. path: the same as
+    the system has it. modified: nanoseconds since 1970."""
 
     place: str
+    path: str
     size: int
     modified: int
 
@@ -226,14 +228,15 @@ def files_in(folder: Path, most: int) -> list[FoundFile]:
             path = os.path.join(current, name)
             facts = os.lstat(path)
             if stat.S_ISREG(facts.st_mode) and len(found) < most:
-                place = os.path.relpath(path, folder).replace(os.sep, "/")
-                found.append(FoundFile(place, facts.st_size, facts.st_mtime_ns))
+                path = os.path.relpath(path, folder)
+                place = os.fsencode(path).decode("utf-8", "backslashreplace").replace(os.sep, "/")
+                found.append(FoundFile(place, path, facts.st_size, facts.st_mtime_ns))
     return found
 
 
-def content_of(folder: Path, place: str, most: int) -> bytes:
+def content_of(folder: Path, path: str, most: int) -> bytes:
     """The content of a folder's file, at most `most` bytes and one more. Blocking. Raises OSError, also for a link."""
-    descriptor = os.open(folder / place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("not a regular file")

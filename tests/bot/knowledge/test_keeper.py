@@ -295,6 +295,20 @@ async def test_an_address_needs_the_web(store: Store, tmp_path: Path) -> None:
             await made.add_page(page)
 
 
+async def test_files_whose_names_are_not_utf_8_are_read_once(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    for name, text in ((b"caf\xe9.txt", "coffee"), (b"caf\xe8.txt", "tea")):
+        (folder / os.fsdecode(name)).write_text(text)
+    async with kept(store, tmp_path, folders=[{"name": "handbook", "path": str(folder)}]) as made:
+        await made.look()
+        first = await made.documents(EVERYBODYS)
+        assert [row.place for row in first] == ["caf\\xe8.txt", "caf\\xe9.txt"]
+        assert await found(made, "coffee") == ["coffee"]
+        await made.look()
+        assert await made.documents(EVERYBODYS) == first
+
+
 class SlowSite:
     """A site whose pages below /slow/ answer once they are let go."""
 
