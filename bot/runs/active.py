@@ -66,7 +66,7 @@ class ActiveRun:
     is opened. worked: seconds of its time that are used up; waiting for a person is not counted. asking: the requests
     that it waits for a person to decide; decided: set when one of them was decided. rests: idle until then. held: if
     any, set when the run may begin again. slot_wait, first_words: seconds that it waited for a slot, and from its
-    beginning until the first text of its answer; None before. tokens: input and output tokens in this process. stream:
+    first start to the first text of its answer; None before. tokens: input and output tokens in this process. stream:
     for followers; None where it cannot be followed. intent: of its first message, committed with its start. starting:
     the start is being written, and is committed even if the run is stopped.
     """
@@ -149,7 +149,8 @@ class RunCounts:
         """Count an event of the run."""
         match event:
             case TextDelta() if active.first_words is None and active.row.attempt <= 1:
-                active.first_words = active.clock.monotonic() - active.began
+                now = active.clock.now()  # the store has the start and the end by this clock
+                active.first_words = max(0.0, (now - (active.row.started_at or now)).total_seconds())
                 self.first_words.add(active.first_words)
             case Usage():
                 active.tokens += event.input_tokens + event.output_tokens

@@ -1019,7 +1019,7 @@ EN = Texts(
         "approval_open": "Approval of {tool}: waits",
         "nobody": "nobody",
         "words": "First words after {wait}; ended after {took}",
-        "ended": "Ended after {took}, without words",
+        "ended": "Ended after {took}",
         "shown": "Wholly shown {wait} after its end",
         "not_shown": "Not wholly shown yet",
         "abandoned": "Not shown: {reason}",

@@ -937,7 +937,7 @@ ZH = Texts(
         "approval_open": "{tool} 的批准：等待中",
         "nobody": "无人",
         "words": "{wait}后出现第一句话；{took}后结束",
-        "ended": "{took}后结束，没有文字",
+        "ended": "{took}后结束",
         "shown": "结束后 {wait}全部显示",
         "not_shown": "尚未全部显示",
         "abandoned": "没有显示：{reason}",

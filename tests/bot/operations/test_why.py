@@ -102,6 +102,19 @@ async def test_what_waited_says_behind_how_many_and_what_was_not_answered_why(tm
         assert "- Not answered: pairing code" in told
 
 
+async def test_first_words_and_the_end_are_counted_from_the_moment_when_the_answer_began(tmp_path: Path) -> None:
+    async with core(tmp_path, concurrent=1) as c:
+        gate = c.harness.hold("work")
+        await c.say("work", ANN)
+        second = await c.say("more", BOB)
+        await c.clock.advance(9)
+        gate.set()
+        await c.answered()
+        told = await told_of(c, second.platform_message_id, BOB)
+        assert "- Waited for a free slot: 9.0 s" in told
+        assert "- First words after 0.0 s; ended after 0.0 s" in told
+
+
 @pytest.mark.parametrize(
     ("chat", "mention", "rule"),
     [(None, False, "paired"), ("g", True, "access.groups.allow, members: any, mentioned")],
@@ -139,6 +152,7 @@ async def test_what_names_no_message_is_answered_with_all_that_does(tmp_path: Pa
         done = await c.parts.why.do({"subject": "what?"})
         assert done["done"] is False
         assert "`" not in done["text"]
+        assert "/why" not in done["text"], "nobody replies to a message on a terminal"
 
 
 SLACK = ("slack", "C012", "", "1700000000.000100")
