@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from typing import TYPE_CHECKING
@@ -98,6 +99,8 @@ class FeishuChannel(Adapter):
         self._lookup = Lookup(self._api, ports, account, self._missing)
         self._receipts = Receipts(self._api, self._anchors, config.receipt, ports.log, account, self._missing)
         self._messenger = Messenger(self._api, ports, self._anchors, account, self._missing)
+        self._restoring = asyncio.Lock()
+        self._restored = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -137,8 +140,7 @@ class FeishuChannel(Adapter):
             me = await supervisor.keep(self._who_am_i)
             self._identity = BotIdentity(platform="feishu", bot_id=me.app_id, username=me.name)
             await hello(self._identity)
-            for newest in await self._ports.newest():
-                self._anchors.see(newest.chat, newest.topic, newest.message_id)
+            await self._restore()
             reader = Reader(self._account, me, self._config.thread_follow)
             receiver = Receiver(reader, self._lookup, self._anchors, self._toasts, self._ports)
             socket = Socket(self._api, receiver.handle, alive, self._ports.log, self._account)
@@ -146,6 +148,13 @@ class FeishuChannel(Adapter):
                 await supervisor.keep(socket.serve)
         finally:
             self._health.state = ConnectionState.STOPPED
+
+    async def _restore(self) -> None:
+        """Learn once what was stored before: the answers that an earlier process left do not wait for `run`."""
+        async with self._restoring:
+            for newest in () if self._restored else await self._ports.newest():
+                self._anchors.see(newest.chat, newest.topic, newest.message_id)
+            self._restored = True
 
     async def _who_am_i(self) -> Me:
         bot = await self._api.bot_info()
@@ -159,6 +168,7 @@ class FeishuChannel(Adapter):
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
         """Send one part. Repeating it with the same key within an hour gives the same message (the platform's uuid)."""
+        await self._restore()
         shown, worked_on = own(part, outbound.FeishuPart), self._anchors.newest(address)
         if reply_to is not None:
             worked_on = MessageId.parse(reply_to).native
@@ -204,6 +214,7 @@ class FeishuChannel(Adapter):
 
     async def typing(self, address: Address) -> None:
         if self._config.receipt:
+            await self._restore()
             await self._receipts.show(address)
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:

@@ -195,6 +195,20 @@ async def test_a_receipt_stands_while_there_is_only_a_status(make_bench: Callabl
         assert await _reactions(bench, said.message_id) == []
 
 
+async def test_a_receipt_that_an_earlier_process_left_is_removed(make_bench: Callable[..., Bench]) -> None:
+    """A run goes on before the account is connected."""
+    first, second = make_bench(receipt="OnIt"), make_bench(receipt="OnIt")
+    said = await first.feishu.user_says("hello")
+    async with first.running():
+        await first.gateway.event()
+        await first.channel.typing(first.dm)
+    now, chat = second.gateway.clock.now(), second.dm.chat
+    second.gateway.stored.append(Newest(chat=chat, topic=None, kind="dm", message_id=said.message_id, sent_at=now))
+    await second.channel.typing(second.dm)
+    await second.channel.send(second.dm, second.part("Hello"), "k1")
+    assert await _reactions(second, said.message_id) == []
+
+
 async def test_a_receipt_without_its_scope_is_told_once(make_bench: Callable[..., Bench], caplog: Any) -> None:
     bench = make_bench(receipt="OnIt")
     await bench.feishu.fail("im.reaction.create", faults.missing_scope("im:message.reactions:write_only"), times=9)
