@@ -162,7 +162,7 @@ async def open_checkpoints(
     """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
 
     fence, leads: see RetryingPostgresSaver, for several writing processes (PostgreSQL). Raises the database driver's
-    errors, SetupError for a damaged file.
+    errors, SetupError for a damaged file and for a role without rights.
     """
     if "://" in database:
         return await _open_postgres(database.replace("+psycopg://", "://", 1), fence, leads)
@@ -182,9 +182,14 @@ async def _open_sqlite(path: Path) -> Checkpoints:
 
 async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool]) -> Checkpoints:
     # Imported here, not at the top: psycopg and its pool are loaded only if PostgreSQL is used.
+    from psycopg.errors import InsufficientPrivilege
+
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
-    saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
+    try:
+        saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
+    except InsufficientPrivilege as error:
+        raise SetupError(f"database.url: {str(error).partition(chr(10))[0]}") from error
     holding, run = saver.holding, saver.run
     return Checkpoints(saver, holding, "checkpoint_writes", COPY_INTO_BLOBS, UNNAMED_BLOBS, run, saver.close)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import OperationalError
-from psycopg.errors import ProgramLimitExceeded, ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ProgramLimitExceeded, ReadOnlySqlTransaction
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
@@ -42,6 +42,13 @@ RECONNECT_SECONDS = 5.0
 wait for minutes more. After it gave up, the next attempt makes it try at once."""
 SETUP_LOCK, LOOK_EVERY = 7_043_105_117, 0.1
 """Lock held by the process that creates the tables; seconds between another process's checks of it."""
+LACKING = """
+    SELECT string_agg(format('GRANT SELECT, INSERT, UPDATE, DELETE ON %%I TO %%I', name, current_user), '; ')
+    FROM unnest('{checkpoint_migrations,checkpoints,checkpoint_blobs,checkpoint_writes}'::text[]) AS name
+    WHERE EXISTS (SELECT FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS right_to
+        WHERE NOT has_table_privilege(to_regclass(name), right_to))
+"""
+"""What the role may not do with those tables that exist, as the statements that allow it."""
 PASSING = (OperationalError, ReadOnlySqlTransaction)
 """Failures that end without a change here: a server that restarts, a cut network, a full disk, a replica that is about
 to be promoted (PostgreSQL docs, appendix A, classes 08, 53, 57 and 25006)."""
@@ -94,7 +101,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         fence: Fence | None = None,
         leads: Callable[[], bool] = lambda: True,
     ) -> RetryingPostgresSaver:
-        """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
+        """Connect to a libpq URL and create the tables. Raises psycopg.Error, which names missing rights."""
 
         async def check(connection: AsyncConnection[Any]) -> None:
             try:
@@ -128,15 +135,22 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         async with self._pool.connection() as connection:
             # Not by waiting in the server: building an index concurrently waits for every running statement.
             while True:
-                if await self._asked(connection, "SELECT pg_try_advisory_lock(%s) AS had"):
+                if await self._asked(connection, "SELECT pg_try_advisory_lock(%s)", SETUP_LOCK):
                     break
                 await asyncio.sleep(LOOK_EVERY)
-            await self.setup()
-            await self._asked(connection, "SELECT pg_advisory_unlock(%s) AS had")
+            if grants := await self._asked(connection, LACKING):
+                raise InsufficientPrivilege(f"the role may not use the threads' tables: {grants}")
+            # The setup would need the right to create tables, even where nothing is left to create.
+            there = await self._asked(connection, "SELECT to_regclass('checkpoint_migrations')")
+            newest = await self._asked(connection, "SELECT max(v) FROM checkpoint_migrations") if there else None
+            if newest is None or newest < len(self.MIGRATIONS) - 1:
+                await self.setup()
+            await self._asked(connection, "SELECT pg_advisory_unlock(%s)", SETUP_LOCK)
 
-    async def _asked(self, connection: AsyncConnection[Any], statement: LiteralString) -> bool:
-        row = await (await connection.execute(statement, (SETUP_LOCK,))).fetchone()
-        return row is not None and row["had"]
+    async def _asked(self, connection: AsyncConnection[Any], statement: LiteralString, *parameters: int) -> Any:
+        """The only value of the query's only row."""
+        row = await (await connection.execute(statement, parameters)).fetchone()
+        return None if row is None else next(iter(row.values()))
 
     async def close(self) -> None:
         """Close the connections; no call may be in progress."""

@@ -23,7 +23,7 @@ from psycopg_pool.base import AttemptWithBackoff
 
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.context import HistoryEntry, Removal
-from harness.errors import UnfitChange
+from harness.errors import SetupError, UnfitChange
 from harness.graph.state import thread_config
 from harness.threads import postgres_saver
 from harness.threads.checkpoints import Checkpoints, open_checkpoints
@@ -271,6 +271,23 @@ async def test_cut_connections_are_replaced_at_once_even_after_a_long_outage(
     async with asyncio.timeout(30):
         assert await waiting == [(1,)]
     await saver.close()
+
+
+@pytest.mark.postgres
+async def test_a_role_without_rights_is_told_what_to_grant_and_needs_no_more(postgres: PostgresServer) -> None:
+    """As a worker's may be: the gateway has made the tables."""
+    url = libpq_url(postgres.database())
+    own = url.replace("antler@", "helper@")
+    with postgres.connect(str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])) as connection:
+        connection.execute("CREATE ROLE helper LOGIN")
+        with pytest.raises(SetupError, match="permission denied for schema public"):
+            await open_checkpoints(own)
+        await (await open_checkpoints(url)).close()
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO helper")
+        with pytest.raises(SetupError, match="may not use the threads' tables: GRANT ") as told:
+            await open_checkpoints(own)
+        connection.execute(str(told.value).partition("tables: ")[2].encode())
+        await (await open_checkpoints(own)).close()
 
 
 @pytest.mark.postgres
