@@ -122,6 +122,33 @@ async def test_files_are_attached_and_nothing_that_is_written_runs(site: Site, t
     assert site.faults == []
 
 
+async def test_a_folder_is_not_taken_for_a_broken_connection(site: Site, tmp_path: Path) -> None:
+    async with site.open() as page:
+        browser = await page.context.new_cdp_session(page)
+        dragged = {"items": [], "files": [str(tmp_path)], "dragOperationsMask": 1}
+        for step in ("dragEnter", "dragOver", "drop"):
+            await browser.send("Input.dispatchDragEvent", {"type": step, "x": 600, "y": 300, "data": dragged})
+        assert "The browser cannot read it" in await page.locator(".toast.bad").inner_text()
+        assert await page.locator("#attached .file").count() == 0
+    assert site.faults == ["Failed to load resource: net::ERR_FILE_NOT_FOUND"]
+    site.faults.clear()
+
+
+async def test_a_name_is_shortened_by_whole_characters(site: Site) -> None:
+    name = f"{'x' * 54}😀{'y' * 195}.txt"
+    async with site.open() as page:
+        await page.evaluate(
+            """name => {
+            const files = new DataTransfer();
+            files.items.add(new File(["two"], name, { type: "text/plain" }));
+            document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+        }""",
+            name,
+        )
+        await page.wait_for_function("() => document.querySelectorAll('#attached .file:not(.busy)').length === 1")
+    assert site.faults == []
+
+
 async def test_words_are_dragged_from_an_answer_into_the_message(site: Site) -> None:
     async with site.open() as page:
         await say(page, "markdown")

@@ -1,5 +1,5 @@
 // Chat: what is written goes to the API of conversations; what is shown comes as HTML, by events.
-import { ages, base, fill, reason, say, send, toast } from "./page.js";
+import { ages, base, fill, reason, say, send, toast, unanswered } from "./page.js";
 
 const chat = document.getElementById("chat");
 const messages = document.getElementById("messages");
@@ -335,12 +335,13 @@ function attach(files) {
 async function upload(file, voice = false) {
   const csrf = document.querySelector('meta[name="csrf"]').content;
   const headers = { "X-Antler-CSRF": csrf, "Content-Type": file.type || "application/octet-stream" };
+  const name = [...file.name].slice(-200).join(""); // of whole characters
   try {
-    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(file.name.slice(-200))}${voice ? "&voice=true" : ""}`, { method: "POST", body: file, headers });
+    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(name)}${voice ? "&voice=true" : ""}`, { method: "POST", body: file, headers });
     if (answer.ok) return await answer.json();
     toast(say("upload_failed", { name: file.name, why: await reason(answer) }), "bad");
   } catch {
-    toast(say("upload_failed", { name: file.name, why: say("unreachable") }), "bad");
+    toast(say("upload_failed", { name: file.name, why: await unanswered(file) }), "bad");
   }
   return null;
 }

@@ -27,12 +27,18 @@ export async function send(url, options = {}) {
   try {
     answer = await fetch(url, { ...options, headers: { "X-Antler-CSRF": csrf, Accept: "application/json, text/html", ...options.headers } });
   } catch {
-    toast(say("unreachable"), "bad");
+    toast(await unanswered(options.body), "bad");
     return null;
   }
   if (answer.ok) return answer;
   toast(await reason(answer), "bad");
   return null;
+}
+
+/** Why there was no answer to a request, for people: its file may be a folder, or have changed since it was chosen. */
+export async function unanswered(body) {
+  const readable = !(body instanceof Blob) || await body.slice(0, 1).arrayBuffer().then(() => true, () => false);
+  return readable ? say("unreachable") : say("unreadable");
 }
 
 /** Why a request was refused, for people. */
