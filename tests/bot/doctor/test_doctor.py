@@ -180,11 +180,25 @@ async def test_missing_rights_in_a_database_are_found_and_told(postgres: Postgre
         with pytest.raises(StoreUnavailable, match="permission denied"):
             await Store.open(settings.database_url, clock=SystemClock())
 
+    async def done(statement: str) -> None:
+        store = await Store.open(owner, clock=SystemClock())
+        await store.write(lambda tx: tx.exec_driver_sql(statement))
+        await store.close()
+
     await told("may not create tables")
-    store = await Store.open(owner, clock=SystemClock())
-    await store.write(lambda tx: tx.exec_driver_sql("GRANT CREATE ON SCHEMA public TO stranger"))
-    await store.close()
-    await told("does not own the table access")
+    await done("GRANT CREATE ON SCHEMA public TO stranger")
+    await told("may not read and write access")
+    await done("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO stranger")
+    (found, *_) = await machine.database(examined)
+    assert (found.severity, "and write approval_grants_id_seq" in found.says) == (Severity.ERROR, True)
+    await done("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO stranger")
+    first, second, *_ = await machine.database(examined)
+    assert (first.severity, second.severity) == (Severity.NOTE, Severity.OK)
+    assert "does not own the table access, which only an upgrade" in first.says
+    await (await Store.open(settings.database_url, clock=SystemClock())).close()
+    await done(f"UPDATE alembic_version SET version_num = '{STEPS.revisions[-2]}'")
+    (found, *_) = await machine.database(examined)
+    assert (found.severity, "does not own" in found.says) == (Severity.ERROR, True)
 
 
 @pytest.mark.postgres
