@@ -12,12 +12,12 @@ import logging
 import shutil
 import uuid
 from collections import Counter, defaultdict
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.knowledge.reading import AGAIN, Reading, Unreadable, content_of, files_in
+from bot.knowledge.reading import AGAIN, KEYS, Reading, Unreadable, content_of, files_in
 from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill, named
 from bot.knowledge.vectors import Vectors
 from bot.store import knowledge
@@ -29,7 +29,7 @@ from harness.knowledge.words import words_of
 from harness.text.plain import skeleton
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -149,7 +149,7 @@ class Knowledge:
         """Add a file, or replace the one at its place. content: called in a thread when it is the owner's turn, so that
         waiting files take no memory. Raises Unreadable; then nothing is changed."""
         began = self._clock.now()
-        async with self._readers.slot(addition.owner):
+        async with self._turn(addition):
             addition = await self._named(addition)
             await self._check_room(addition)
             try:
@@ -164,11 +164,22 @@ class Knowledge:
     async def add_page(self, addition: Addition) -> DocumentRow:
         """Add the page at an address. Raises the same errors as add_file."""
         began = self._clock.now()
-        async with self._readers.slot(addition.owner):
+        async with self._turn(addition):
             addition = await self._named(addition)
             await self._check_room(addition)
             read = await self._reading.page(addition.place, addition.owner or addition.place)
             return await self._write(addition, read, _size(read), began)
+
+    @asynccontextmanager
+    async def _turn(self, addition: Addition) -> AsyncIterator[None]:
+        """The owner's turn to have something read. Logs what the config refuses, without naming people's documents."""
+        async with self._readers.slot(addition.owner):
+            try:
+                yield
+            except Unreadable as problem:
+                if problem.problem in KEYS:
+                    log.info("a document was not read: %s (%s)", problem, KEYS[problem.problem])
+                raise
 
     async def documents(self, owner: str) -> list[DocumentRow]:
         """An owner's documents, in the order of their numbers."""

@@ -47,6 +47,14 @@ _KNOWN = {documents.PROTECTED: "password", documents.EMPTY: "empty"}
 AGAIN = frozenset({"no_sandbox", "sandbox"})
 """Problems that may be gone at the next attempt."""
 
+KEYS = {
+    "too_large": "knowledge.max_file_mb",
+    "documents": "knowledge.max_documents",
+    "passages": "knowledge.max_passages",
+    "no_web": "web.fetch.enabled",
+}
+"""The key of the config behind a problem, for operators."""
+
 
 class Unreadable(Exception):
     """No text is available. problem: a key of Texts.knowledge_problem. detail: English, for operators; no secret."""

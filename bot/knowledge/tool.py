@@ -12,7 +12,7 @@ from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition, Knowledge
-from bot.knowledge.reading import Unreadable, content_of
+from bot.knowledge.reading import KEYS, Unreadable, content_of
 from bot.knowledge.searching import FOLDER, PAGE
 from bot.store.identity import folder_name
 from bot.store.knowledge import EVERYBODYS
@@ -172,7 +172,8 @@ async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, An
 def _problem(problem: str) -> str:
     kind, _, detail = problem.partition(": ")
     known = texts_for(DEFAULT).knowledge_problem
-    return unmarked(known.get(kind, known["other"]).format(detail=detail)).strip()
+    key = f" ({KEYS[kind]})" if kind in KEYS else ""
+    return unmarked(known.get(kind, known["other"]).format(detail=detail)).strip() + key
 
 
 def _line(row: DocumentRow) -> str:

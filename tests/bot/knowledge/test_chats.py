@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.store import accounts
 from bot.texts.en import EN
+from bot.texts.zh import ZH
 from channels.message import Attachment, Quote
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.port import Asker
@@ -15,6 +17,8 @@ from tests.bot.core import ANN, BOB, Core, core
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 SAY = EN.knowledge
 GROUP = "g"
@@ -76,7 +80,8 @@ async def test_who_may_not_control_a_group_changes_nothing(tmp_path: Path) -> No
         assert await finds(c, "ferry", f"memory:{GROUP}") == []
 
 
-async def test_mistakes_are_told(tmp_path: Path) -> None:
+async def test_mistakes_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "bot.knowledge")
     async with core(tmp_path) as c:
         assert await said(c, "/knowledge") == SAY["off"]
         await ready(c)
@@ -85,6 +90,9 @@ async def test_mistakes_are_told(tmp_path: Path) -> None:
         assert await said(c, "/knowledge add", reply="p999") == SAY["reply_unknown"]
         assert await said(c, f"/knowledge add #{'a' * 41}", ANN, None, b"text") == SAY["bad_collection"]
         assert EN.knowledge_problem["no_web"] in await said(c, "/knowledge add https://example.org/a#b")
+        assert "a document was not read: no_web (web.fetch.enabled)" in caplog.text
+        for problem in (*EN.knowledge_problem.values(), *ZH.knowledge_problem.values()):
+            assert not re.search("[a-z]+[.][a-z_]+", problem), "people cannot change the config"
         assert EN.knowledge_problem["empty"] in await said(c, "/knowledge add", ANN, None, b"  ")
         too_large = EN.file_problem["too_large"].format(name="note.txt", limit="0.001")
         assert await said(c, "/knowledge add", ANN, None, b"x" * 2000) == too_large
