@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 1_000
 _REPEATS = 4
 _NOT_ANSWERED = "answers are sent to the chat without quoting a message"
+_NO_EDITS = "answers are shown only when they are finished"
 _CONTENT_CODES = frozenset({TABLES, 230001, 230025, 230028, 200860, 200570, 200220, 300305})
 """Refusals of one particular content, which say nothing about the next one."""
 MAX_FILE = 30 * 1024 * 1024
@@ -130,6 +131,8 @@ class Messenger:
         if part.keyboard:
             forms = [form for form in forms if form.has_buttons]
         for form in forms:
+            if part.growing and form is not Form.GROWING_CARD and _NO_EDITS in self._missing:
+                raise Rejected("a draft that cannot be edited would stay above the answer")
             try:
                 return str(await self._send_as(form, address, part, idem_key, reply_to))
             except MissingScope as error:
@@ -152,7 +155,14 @@ class Messenger:
         elif not part.growing:  # a post or text can be edited at most twenty times: save the edits for the final state
             content = outbound.post(part) if target.form == lookup.POST else outbound.text(part)
             body = build(im.UpdateMessageRequestBody, msg_type=target.form, content=content)
-            await self._api.call(build(im.UpdateMessageRequest, message_id=target.native, request_body=body))
+            await self._change(build(im.UpdateMessageRequest, message_id=target.native, request_body=body))
+
+    async def _change(self, request: Any) -> None:
+        try:
+            await self._api.call(request)
+        except MissingScope as error:
+            self._missing.note(_NO_EDITS, error)
+            raise
 
     async def delete(self, message_id: str) -> None:
         """Delete a message. Raises MessageGone if it does not exist."""
@@ -288,7 +298,7 @@ class Messenger:
     async def _patch(self, target: MessageId, address: Address, part: FeishuPart) -> None:
         async def become(shown: FeishuPart) -> None:
             body = build(im.PatchMessageRequestBody, content=outbound.card(shown, address))
-            await self._api.call(build(im.PatchMessageRequest, message_id=target.native, request_body=body))
+            await self._change(build(im.PatchMessageRequest, message_id=target.native, request_body=body))
 
         try:
             await become(part)

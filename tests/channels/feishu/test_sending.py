@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from channels.base import Newest
-from channels.errors import ChatGone, Fatal, MessageGone, Rejected
+from channels.errors import ChatGone, Fatal, MessageGone, NotAllowed, Rejected
 from channels.message import Address, OutboundMessage
 from tests.channels.feishu.support import Bench, bench_for
 from tests.simulators.feishu import faults
@@ -60,6 +60,17 @@ class TestLesserForms:
         await bench.channel.edit(bench.dm, message_id, bench.part("The end"))
         (post,) = await bench.feishu.bot_messages(ALICE)
         assert (post.msg_type, post.text, post.edits) == ("post", "The end", 1)
+
+    async def test_drafts_that_cannot_be_edited_are_not_shown(self, bench: Bench) -> None:
+        await bench.feishu.fail("cardkit.card.create", faults.missing_scope("cardkit:card:write"))
+        await bench.feishu.fail("im.message.patch", faults.missing_scope("im:message:update"))
+        message_id = await bench.channel.send(bench.dm, bench.part("Hel", final=False), "k1")
+        with pytest.raises(NotAllowed):
+            await bench.channel.edit(bench.dm, message_id, bench.part("Hello"))
+        with pytest.raises(Rejected):
+            await bench.channel.send(bench.dm, bench.part("Hel", final=False), "k2")
+        await bench.channel.send(bench.dm, bench.part("Hello"), "k2")
+        assert [message.text for message in await bench.feishu.bot_messages(ALICE)] == ["Hel", "Hello"]
 
     async def test_nothing_is_left_when_text_is_refused_too(self, bench: Bench) -> None:
         await bench.feishu.fail("im.message.create", faults.audit_failed(), times=3)
