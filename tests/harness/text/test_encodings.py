@@ -30,6 +30,12 @@ def test_a_text_is_read_as_it_was_written(encoding: str, text: str, around: str)
     assert data.decode(encoding_of(data)) == written
 
 
+@pytest.mark.parametrize("times", [1, 50])
+def test_a_list_of_western_names_is_not_taken_for_eastern_ones(times: int) -> None:
+    data = ("Éléonore;François\nHélène;Zoë\nJoão;Conceição\n" * times).encode("cp1252")
+    assert encoding_of(data) == "cp1252"
+
+
 @pytest.mark.parametrize("text", ["é", "Grüße", "中", "我们\n" * 9000, "😀", "plain", ""])
 def test_what_is_utf_8_is_never_guessed(text: str) -> None:
     assert encoding_of(text.encode()) == "utf-8"
