@@ -42,7 +42,7 @@ LABEL = 60
 LOOKED_BACK = 50
 """Number of the bot's newest messages in a chat that are searched for the question that a number answers."""
 
-_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
+_NUMBER = re.compile(r"[1-9\uff11-\uff19][0-9\uff10-\uff19]{0,2}")  # also full-width digits
 
 
 def question(

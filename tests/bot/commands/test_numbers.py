@@ -54,7 +54,17 @@ def test_the_options_stand_below_the_text_and_the_status() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("1", 1), (" 12\n", 12), ("0", None), ("1.", None), ("1 2", None), ("-1", None), ("١", None)]
+    ("text", "number"),
+    [
+        ("1", 1),
+        (" 12\n", 12),
+        ("0", None),
+        ("1.", None),
+        ("1 2", None),
+        ("-1", None),
+        ("١", None),
+        ("\uff11\uff12", 12),
+    ],
 )
 def test_only_a_bare_number_counts(text: str, number: int | None) -> None:
     assert typed_number(text) == number
