@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,11 +17,12 @@ import httpx
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage
+from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCResponse
 
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 from harness.mcp.oauth import TokenAuth
+from harness.text.frames import line
 from sandbox.egress.tls import trust
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
+    from mcp.types import RequestId
 
     from harness.mcp.config import McpServerSettings
     from harness.mcp.oauth import Tokens
@@ -39,12 +42,15 @@ if TYPE_CHECKING:
 
 LARGEST_MESSAGE = 8 * 1024 * 1024
 CONNECT_SECONDS = 15.0
+NOTICE_SECONDS = 5.0
+"""Seconds for what has no answer: a notification, the end of a session."""
 UNREACHED, BROKEN, REFUSED, GONE = -32901, -32902, -32903, -32904
 """Error codes that this module answers with: the request was not sent; it may have been; it was rejected; the server no
 longer knows the session (status 404), so the request was not executed."""
 _OURS = object()
 """Marker in an error's data: nothing from a server is identical to it."""
 _EVENTS = "text/event-stream"
+_EVENT_ID = re.compile(rb"(?:^|[\r\n])id:")
 
 
 @contextlib.asynccontextmanager
@@ -90,7 +96,11 @@ def plain_client(route: Route) -> httpx.AsyncClient:
 
 def _transport(route: Route) -> BoundedTransport:
     proxy, ca_file = route
-    return BoundedTransport(httpx.AsyncHTTPTransport(verify=trust(ca_file), proxy=proxy, trust_env=False))
+    # Each call in progress takes a connection; runs are limited elsewhere.
+    limits = httpx.Limits(max_keepalive_connections=20)
+    return BoundedTransport(
+        httpx.AsyncHTTPTransport(verify=trust(ca_file), proxy=proxy, trust_env=False, limits=limits)
+    )
 
 
 class SessionClient(httpx.AsyncClient):
@@ -102,38 +112,64 @@ class SessionClient(httpx.AsyncClient):
             transport=_transport(route),
             headers={name: plain(value) for name, value in settings.headers.items()},
             auth=auth,
-            # A response may take as long as its caller waits.
-            timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
         )
+        self._answered_in_response = settings.transport == "http"
+        # Longer than a caller waits. Some servers never end the response to a call that was withdrawn.
+        self._patience = max(settings.timeout, settings.connect_timeout) + CONNECT_SECONDS
         self._to_session = to_session
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send like httpx, but report a failed POST to the session, and tell the SDK not to wait for a response."""
+        message = json.loads(request.content) if request.method == "POST" else {}
+        wanted: RequestId | None = message.get("id") if "method" in message else None
+        request.extensions["timeout"] = self._timeout_of(request.method, wanted).as_dict()
         if request.method != "POST":
             return await super().send(request, **options)
         try:
             response = await super().send(request, **options)
+            if wanted is not None and self._answered_in_response and response.is_success:
+                await self._check(response, wanted)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.PoolTimeout) as error:
-            return await self._failed(request, UNREACHED, f"it cannot be reached ({type(error).__name__})")
+            return await self._failed(request, wanted, UNREACHED, f"it cannot be reached ({type(error).__name__})")
         except httpx.HTTPError as error:
-            return await self._failed(request, BROKEN, f"the connection broke ({type(error).__name__})")
+            return await self._failed(request, wanted, BROKEN, _why(error))
         except ServerFailed as error:
-            return await self._failed(request, REFUSED, str(error))
-        if response.is_success:
-            assert isinstance(response.stream, httpx.AsyncByteStream)
-            response.stream = _Answer(response.stream, functools.partial(self._failed, request, BROKEN))
-        elif not response.is_redirect:
+            return await self._failed(request, wanted, REFUSED, str(error))
+        if not (response.is_success or response.is_redirect):
             await response.aclose()
             code = BROKEN if response.is_server_error else REFUSED
             if response.status_code == httpx.codes.NOT_FOUND:
                 code = GONE
-            return await self._failed(request, code, f"it responded with status {response.status_code}")
+            return await self._failed(request, wanted, code, f"it responded with status {response.status_code}")
         return response
 
-    async def _failed(self, request: httpx.Request, code: int, problem: str) -> httpx.Response:
-        message = json.loads(request.content)
-        if "method" in message and message.get("id") is not None:
-            error = JSONRPCError(jsonrpc="2.0", id=message["id"], error=_error(code, problem))
+    def _timeout_of(self, method: str, wanted: RequestId | None) -> httpx.Timeout:
+        if method == "GET":
+            return httpx.Timeout(CONNECT_SECONDS, read=None)  # an endless stream
+        # The SDK sends nothing else during a notification, and does not close before a DELETE has ended.
+        return httpx.Timeout(NOTICE_SECONDS) if wanted is None else httpx.Timeout(CONNECT_SECONDS, read=self._patience)
+
+    async def _check(self, response: httpx.Response, wanted: RequestId) -> None:
+        """Make sure that a response contains an answer, or is a stream that reports its own failure: the SDK says
+        nothing to the caller then. Raises httpx.HTTPError."""
+        kind = response.headers.get("content-type", "").lower()
+        if kind.startswith(_EVENTS):
+            assert isinstance(response.stream, httpx.AsyncByteStream)
+            on_broken = functools.partial(self._failed, response.request, wanted, BROKEN)
+            response.stream = _Answer(response.stream, on_broken, anyio.current_time() + self._patience)
+        elif (
+            response.status_code == httpx.codes.ACCEPTED
+            or not kind.startswith("application/json")
+            or not _answers(await response.aread(), wanted)
+        ):
+            await response.aclose()
+            raise BadAnswer(f"its response is no MCP message ({response.status_code}, {line(kind, 60) or 'no type'})")
+
+    async def _failed(
+        self, request: httpx.Request, wanted: RequestId | None, code: int, problem: str
+    ) -> httpx.Response:
+        if wanted is not None:
+            error = JSONRPCError(jsonrpc="2.0", id=wanted, error=_error(code, problem))
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._to_session.send(SessionMessage(JSONRPCMessage(error)))
         return httpx.Response(httpx.codes.ACCEPTED, request=request)
@@ -148,26 +184,49 @@ def code_of(error: ErrorData) -> int | None:
     return error.code if error.data is _OURS else None
 
 
+def _answers(body: bytes, wanted: RequestId) -> bool:
+    try:
+        message = JSONRPCMessage.model_validate_json(body).root
+    except ValueError:
+        return False
+    return isinstance(message, JSONRPCResponse | JSONRPCError) and str(message.id) == str(wanted)
+
+
+def _why(error: httpx.HTTPError) -> str:
+    return str(error) if isinstance(error, BadAnswer) else f"the connection broke ({type(error).__name__})"
+
+
 class _Answer(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, on_broken: Callable[[str], Awaitable[object]]) -> None:
+    """The events of an answer. The SDK reads them until it has the result, so their end is a failure, unless they can
+    be resumed by their ids. ends: when nobody waits for the result any more."""
+
+    def __init__(
+        self, inner: httpx.AsyncByteStream, on_broken: Callable[[str], Awaitable[object]], ends: float
+    ) -> None:
         self._inner = inner
         self._on_broken = on_broken
+        self._ends = ends
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        resumable = False
         try:
             async for data in self._inner:
+                if anyio.current_time() > self._ends:
+                    raise BadAnswer("its response does not end")
+                resumable = resumable or bool(_EVENT_ID.search(data))
                 yield data
         except httpx.HTTPError as error:
-            why = str(error) if isinstance(error, TooMuch) else f"the connection broke ({type(error).__name__})"
-            await self._on_broken(why)
+            await self._on_broken(_why(error))
             raise
+        if not resumable:
+            await self._on_broken("its response ended without a result")
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class TooMuch(httpx.ReadError):
-    """A message is too large."""
+class BadAnswer(httpx.ReadError):
+    """A response that cannot be used; the text says why."""
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
@@ -205,7 +264,7 @@ class _Bounded(httpx.AsyncByteStream):
             last = max(data.rfind(b"\n\n"), data.rfind(b"\n\r\n")) if self._events else -1
             size = size + len(data) if last < 0 else len(data) - last
             if size > LARGEST_MESSAGE:
-                raise TooMuch(f"it sent a message of more than {LARGEST_MESSAGE // 1024 // 1024} MB")
+                raise BadAnswer(f"it sent a message of more than {LARGEST_MESSAGE // 1024 // 1024} MB")
             yield data
 
     async def aclose(self) -> None:
