@@ -46,6 +46,9 @@ _PLAIN = frozenset(
     ]
 )
 """Keys allowed in a schema whose arguments are to be renamed; others may refer to arguments by name."""
+_PARTS = ("allOf", "anyOf", "oneOf")
+_REFUSED = frozenset([*_PARTS, "not", "enum", "$ref"])
+"""Keys at the top of a schema for which OpenAI or Anthropic rejects the whole request, with all other tools."""
 Renamed = tuple[tuple[str, str], ...]
 """(name for the model, the server's own)."""
 
@@ -136,7 +139,7 @@ class _Walk:
         elif isinstance(node, dict):
             parts = [value for key, value in node.items() if key not in ("$ref", "$defs")]
             if "$ref" in node and (name := self._name(node["$ref"])) not in within:
-                self.visit(self._target(name), within | {name}, depth + 1)
+                self.visit(self.target(name), within | {name}, depth + 1)
         else:
             return
         for part in parts:
@@ -148,7 +151,7 @@ class _Walk:
             raise _Bad("has an invalid reference")
         return reference
 
-    def _target(self, name: str) -> Any:
+    def target(self, name: str) -> Any:
         root, *steps = name.split("/")
         found: Any = self._schema
         for step in steps:
@@ -297,7 +300,23 @@ def _schema(schema: Any) -> dict[str, Any]:
     clean: dict[str, Any] = _cleaned(schema, 0)
     if why := problem(clean):
         raise Refused(f"the schema of its arguments {why}")
-    return {"properties": {}, **clean, "type": "object"}
+    return _flat(clean)
+
+
+def _flat(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the keys that providers refuse. What its parts say of arguments is joined, and left to the
+    server to check: those of alternatives are optional."""
+    own: dict[str, Any] = {}
+    parts, followed = [schema], {"#"}
+    for part in parts:  # it grows
+        own = part.get("properties", {}) | own
+        if (name := part.get("$ref", "#")) not in followed:
+            followed.add(name)
+            parts.append(_Walk(schema).target(name))
+        for key in _PARTS:
+            alternatives = part.get(key)
+            parts += [each for each in alternatives if isinstance(each, dict)] if isinstance(alternatives, list) else []
+    return {key: value for key, value in schema.items() if key not in _REFUSED} | {"properties": own, "type": "object"}
 
 
 def _cleaned(node: Any, depth: int) -> Any:
@@ -312,6 +331,8 @@ def _cleaned(node: Any, depth: int) -> Any:
     reference = node.get("$ref")
     if reference is not None and not (isinstance(reference, str) and reference.startswith("#")):
         raise Refused("the schema of its arguments refers to another document")
+    if node.get("type") == "array":
+        node = {"items": {}} | node  # without it OpenAI rejects the whole request
     return {key: _value(key, value, depth) for key, value in node.items() if key != "$comment"}
 
 

@@ -142,7 +142,7 @@ async def test_the_server_is_called_by_its_own_names() -> None:
     "more",
     [
         {"dependentRequired": {"$filter": ["b"]}},
-        {"anyOf": [{"required": ["$filter"]}]},
+        {"if": {"required": ["$filter"]}, "then": {"required": ["b"]}},
         {"$defs": {"A": {"$ref": "#/properties/b"}}},
     ],
 )
@@ -151,6 +151,27 @@ def test_where_others_speak_of_such_an_argument_the_tool_is_left_out_and_named(m
     found = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)])
     assert found.tools == ()
     assert found.refused[0].startswith("t: the argument '$filter' has a name that some model providers reject")
+
+
+@table(
+    ("more", "named"),
+    [
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"a"}),
+        ({"oneOf": [{"properties": {"b": {}}}, {"$ref": "#/$defs/C"}]}, {"a", "b", "c"}),
+        ({"allOf": [{"anyOf": [{"properties": {"$d": {}}}, True]}]}, {"a", "d"}),
+        ({"$ref": "#/$defs/C", "not": {"required": ["a"]}, "enum": [{}]}, {"a", "c"}),
+        ({"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/R"}], "oneOf": 5}, {"a"}),
+    ],
+)
+def test_alternatives_at_the_top_are_joined(more: dict[str, Any], named: set[str]) -> None:
+    """OpenAI and Anthropic reject them, with the request of every run."""
+    given = {"C": {"properties": {"c": {}}}, "R": {"anyOf": [{"$ref": "#/$defs/R"}]}}
+    schema = {"properties": {"a": {"type": "array"}}, "required": ["a"], "$defs": given} | more
+    (tool,) = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)]).tools
+    told = json.loads(tool.schema)
+    assert set(told["properties"]) == named
+    assert set(told) == {"type", "properties", "required", "$defs"}
+    assert told["properties"]["a"] == {"type": "array", "items": {}}
 
 
 @given(st.lists(st.text("ab$ /.名", min_size=1, max_size=66), max_size=8, unique=True))
