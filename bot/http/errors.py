@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+ANYTHING = "/{path:path}"
+"""The path of the route after all others, which pages have for GET: it makes an unknown path one of a wrong method."""
+
 
 class Trouble(BaseModel):
     """An error. code: for programs. message: for people. Some codes have more members."""
@@ -105,6 +108,8 @@ def tell_errors(app: FastAPI) -> None:
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        if error.status_code == 405 and getattr(request.scope.get("route"), "path", "") == ANYTHING:
+            return answer_to(not_found())  # only that route knows the path
         code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
         return error_response(error.status_code, code, str(error.detail), error.headers)
 

@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from bot.http.errors import HttpProblem, not_found
+from bot.http.errors import ANYTHING, HttpProblem, not_found
 from bot.http.page.navigation import menu
 from bot.texts import LANGUAGES
 from bot.texts.page import accepted, words
@@ -238,7 +238,7 @@ def last_router(pages: Pages) -> APIRouter:
     """Any other path: a page for people. This router comes after all others."""
     router = page_router(pages)
 
-    @router.get("/{path:path}")
+    @router.get(ANYTHING)
     async def nothing(path: str) -> Response:
         raise not_found()
 

@@ -218,6 +218,9 @@ async def test_what_is_another_persons_is_not_there(tmp_path: Path) -> None:
             assert (asked.status_code, asked.json()["error"]["code"]) == (404, "not_found"), path
         refused = await running.client.post(f"/c/{foreign}/title", data={"title": "x"}, headers=mine)
         assert refused.status_code == 404
+        for path, code in (("/v1/nowhere", 404), ("/api/nowhere", 404), ("/v1/models", 405)):
+            asked = await running.client.post(path, json={}, headers=mine)
+            assert (asked.status_code, asked.headers.get("allow")) == (code, "GET" if code == 405 else None)
         assert (await running.client.post("/c/x/title", data={"title": "x"})).json()["error"]["code"] == "csrf"
 
 
