@@ -67,6 +67,16 @@ def test_a_table_as_offices_send_it_is_understood(german: Path) -> None:
     assert any("left out, because it is a total (Summe 1.244,00)" in note for note in found["notes"])
 
 
+@pytest.mark.parametrize(
+    ("encoding", "names"),
+    [("cp932", ["番号①", "商品名"]), ("cp949", ["번호", "똠방각하"]), ("koi8-r", ["Город", "Стоимость"])],
+)
+def test_a_table_is_read_in_the_encoding_of_its_country(tmp_path: Path, encoding: str, names: list[str]) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes((";".join(names) + "\n" + f"{names[1]};1\n" * 20).encode(encoding))
+    assert [each["name"] for each in profile(file)["columns"]] == names
+
+
 def test_what_cannot_be_known_is_asked_not_guessed(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text('when,price,id\n03/04/2026,"1,234",00123\n05/06/2026,"2,500",00124\n')

@@ -223,6 +223,19 @@ def test_tables_keep_codes_text_and_numbers(bench: Bench) -> None:
     assert "Night,007,=1+1" in (bench.folder / "tables.csv").read_text("utf-8-sig")
 
 
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r"])
+def test_a_table_in_an_older_encoding_keeps_its_letters(bench: Bench, encoding: str) -> None:
+    (bench.folder / "cities.csv").write_bytes(
+        "город,товар,цена\nМосква,договор поставки,5\nТула,письмо,7\n".encode(encoding)
+    )
+    convert(bench, "to", "cities.csv", "cities.json")
+    assert json.loads((bench.folder / "cities.json").read_text())[1] == {
+        "город": "Тула",
+        "товар": "письмо",
+        "цена": "7",
+    }
+
+
 def test_html_is_one_file_with_its_pictures(bench: Bench) -> None:
     convert(bench, "to", "report.md", "report.html", "--language", "de")
     page = (bench.folder / "report.html").read_text()

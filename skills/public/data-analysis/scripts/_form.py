@@ -41,7 +41,8 @@ def guess_encoding(head: bytes) -> str:
         from charset_normalizer import from_bytes
     except ImportError:
         return "cp1252"
-    found = from_bytes(head[:65536], cp_isolation=["cp1252", "gb18030", "big5", "shift_jis", "euc_kr", "cp1251"]).best()
+    likely = ["cp1252", "gb18030", "big5", "cp932", "cp949", "cp1251", "koi8_r"]
+    found = from_bytes(head[:65536], cp_isolation=likely, threshold=0.4).best()
     return found.encoding if found else "cp1252"
 
 
