@@ -73,6 +73,8 @@ def backup(
     try:
         if target.absolute().is_relative_to(settings.data_dir):
             raise BadArchive(f"{target} is inside the data folder: choose a place outside it")
+        if not settings.data_dir.is_dir():
+            raise BadArchive(f"{settings.data_dir} does not exist, so there is nothing to back up")
         with (
             archive.writing(target.absolute(), progress) as writer,
             tempfile.TemporaryDirectory(prefix=".antler-backup-", dir=settings.data_dir) as folder,

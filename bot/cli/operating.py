@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, settings_of, source_of
+from bot.cli.options import AsJson, ConfigFile, DataDir, read, running_folder, settings_of, source_of
 
 
 def send(
@@ -68,7 +68,7 @@ def restore(
     data_dir: DataDir = None,
 ) -> None:
     """Create a data folder from an archive, after a check of its whole content. Antler must be stopped."""
-    settings, _ = settings_of(config, to or data_dir)
+    settings = read(source_of(config, to or data_dir), data_dir="--to" if to else "--data-dir")
     from bot.backup.commands import restore as do
 
     raise typer.Exit(do(settings, source, force=force))

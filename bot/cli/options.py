@@ -58,13 +58,14 @@ def running_folder(source: SettingsSource) -> Path:
     return read(source, "to query a running antler, give its --data-dir").data_dir
 
 
-def read(source: SettingsSource, otherwise: str = "nothing was started") -> Settings:
+def read(source: SettingsSource, otherwise: str = "nothing was started", data_dir: str = "--data-dir") -> Settings:
+    """As settings_of. otherwise: what the problems mean. data_dir: the command's option for it."""
     from bot.settings import ConfigError
 
     try:
         return source.read()
     except ConfigError as error:
-        typer.echo(error, err=True)
+        typer.echo(str(error).replace("command line: --data-dir:", f"command line: {data_dir}:"), err=True)
         count = len(error.problems)
         typer.echo(f"antler: {count} configuration problem{'' if count == 1 else 's'}; {otherwise}", err=True)
         raise typer.Exit(EXIT_CONFIG) from None

@@ -150,6 +150,16 @@ def test_restore_names_its_own_option(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").touch()
     done = antler("restore", "a.tar.gz", "--to", "a.tar.gz", cwd=tmp_path)
     assert (done.returncode, "--to" in done.stderr, "--data-dir" in done.stderr) == (2, True, False)
+    done = antler("restore", "a.tar.gz", "--to", "/dev/null/data", cwd=tmp_path)
+    assert done.returncode == 78
+    assert done.stderr.startswith("command line: --to: cannot be created: /dev/null is not a folder")
+
+
+def test_without_a_data_folder_there_is_nothing_to_back_up(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    done = antler("backup", "a.tar.gz", cwd=tmp_path)
+    assert (done.returncode, "data does not exist, so there is nothing to back up" in done.stderr) == (1, True)
+    assert not (tmp_path / "a.tar.gz").exists()
 
 
 def test_run_names_a_lock_that_it_cannot_open(tmp_path: Path) -> None:
