@@ -93,6 +93,8 @@ _ENCODINGS = (
 """Encodings that are guessed; what fits several is taken for the first of them."""
 _ODD = re.compile("[\uff61-\uff9f]|[а-я][А-Я]")
 """What another alphabet seems to be: Katakana of one byte each in cp932, capitals inside of words in cp1251."""
+_DAMAGE = 0.4
+"""How unlike any text a reading may be: lists, which repeat words, are somewhat."""
 _DOUBT = 0.15
 """How much more a text must be like a language in cp1250 than in cp1252, which is commoner."""
 _SAMPLE = 16_384
@@ -156,7 +158,8 @@ def _guessed(sample: bytes) -> str:
     likely = _ENCODINGS if re.search(rb"[\x80-\xff]{2}", sample) else _LATIN
     cuts = range(4 if len(sample) == _SAMPLE else 1)  # the last character may have been cut
     found = []
-    for match in chain.from_iterable(from_bytes(sample[: len(sample) - cut], cp_isolation=[*likely]) for cut in cuts):
+    readings = (from_bytes(sample[: len(sample) - cut], cp_isolation=[*likely], threshold=_DAMAGE) for cut in cuts)
+    for match in chain.from_iterable(readings):
         place = min(map(_ENCODINGS.index, {*match.could_be_from_charset} & {*_ENCODINGS}))
         doubt = _DOUBT if _ENCODINGS[place] == "cp1250" else 0
         found.append((round(match.chaos + len(_ODD.findall(str(match))), 2), doubt - match.coherence, place))

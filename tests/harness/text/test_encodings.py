@@ -41,6 +41,11 @@ def test_what_is_utf_8_is_never_guessed(text: str) -> None:
     assert encoding_of(text.encode()) == "utf-8"
 
 
+def test_a_list_that_repeats_itself_is_text() -> None:
+    data = ("город,цена\n" + "Москва,5\n" * 10).encode("cp1251")
+    assert encoding_of(data) == "cp1251"
+
+
 def test_a_few_damaged_bytes_do_not_change_the_encoding() -> None:
     assert encoding_of(JAPANESE.encode() * 2000 + b"\xff\xe3\x81") == "utf-8"
 
