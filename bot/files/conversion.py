@@ -1,4 +1,5 @@
-"""Hands files that people sent to the thread's sandbox; the text of a document is stored next to the original.
+"""Hands files that people sent to the thread's sandbox; the text of a document is stored next to the original, as is a
+copy in UTF-8 of a text in another encoding: the agent's tools read nothing else.
 
 A document is hostile until proven otherwise, so it is converted inside the sandbox, within its limits.
 """
@@ -10,19 +11,24 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from channels.adapter import open_regular
+from channels.errors import Rejected
 from harness.files.documents import (
     AT_ONCE,
     KINDS,
     LONGEST_REASON,
+    MOST_BYTES,
     NOT_READ,
     SECONDS,
+    TEXTS,
     convert,
     too_slow,
     without_folders,
 )
 from harness.files.slots import FairSlots
 from harness.graph.sent import sha256_of
-from sandbox.base import UPLOADS, Problem, SandboxError
+from harness.text.plain import encoding_of
+from sandbox.base import UPLOADS, Problem, SandboxError, contents
 
 if TYPE_CHECKING:
     from bot.files.sandboxes import Sandboxes
@@ -46,14 +52,20 @@ class Converter:
         unchanged where nothing had to be done. person: the sender, whose slow documents delay only their own."""
         suffix = file.path.suffix.lower()
         converts = self.wanted and self._sandboxes.has_runtime
-        is_document = converts and suffix in KINDS
+        is_text = (
+            converts
+            and suffix in TEXTS
+            and file.size <= MOST_BYTES
+            and await asyncio.to_thread(_is_in_another_encoding, file)
+        )
+        is_document = is_text or (converts and suffix in KINDS)
         try:
             if is_document or self._sandboxes.elsewhere:
                 async with self._slots.slot(person), asyncio.timeout(self._seconds):
                     if self._sandboxes.elsewhere:
                         await self._hand_over(thread_id, file)
                     if is_document:
-                        return await self._converted(thread_id, file)
+                        return await (self._decoded if is_text else self._converted)(thread_id, file)
         except TimeoutError:
             reason = too_slow(self._seconds)
         except SandboxError as error:
@@ -83,6 +95,27 @@ class Converter:
             if reason:
                 return _without_text(file, reason)
             return replace(file, text_path=text, text_sha256=await _text_sha256(sandbox, file, text.name))
+
+    async def _decoded(self, thread_id: str, file: InputFile) -> InputFile:
+        text = file.path.with_name(f"{file.path.name}.md")
+        async with self._sandboxes.borrow(thread_id) as sandbox:
+            body = await contents(sandbox, f"{UPLOADS}/{file.path.name}", MOST_BYTES)
+            if isinstance(body, Problem):
+                return _without_text(file, body.code)
+            decoded = body.decode(encoding_of(body) or "utf-8", "replace")
+            written = await sandbox.write_file(f"{UPLOADS}/{text.name}", decoded)
+            if isinstance(written, Problem):
+                return _without_text(file, written.code)
+            return replace(file, text_path=text, text_sha256=await _text_sha256(sandbox, file, text.name))
+
+
+def _is_in_another_encoding(file: InputFile) -> bool:
+    """Whether it is text that is not in UTF-8; only that is learned here, even if a command has put a link there."""
+    try:
+        with open_regular(file.path) as opened:
+            return encoding_of(opened.read(MOST_BYTES)) not in {"", "utf-8", "utf-8-sig"}
+    except (OSError, Rejected):
+        return False
 
 
 async def _text_sha256(sandbox: Sandbox, file: InputFile, text: str) -> str:

@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from sandbox.base import Sandbox
 
 log = logging.getLogger(__name__)
-TEXTS = frozenset(
-    {
-        *(".md", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org", ".csv", ".tsv", ".json", ".jsonl"),
-        *(".yaml", ".yml", ".toml", ".ini", ".xml", ".log", ".srt", ".vtt", ".tex"),
-    }
-)
-"""Extensions of plain text files."""
-KINDS = TEXTS | documents.KINDS
+KINDS = documents.TEXTS | documents.KINDS
 """Extensions of a folder's files that are read; others are skipped."""
 THREAD = "knowledge-"
 """Prefix of the thread ids for sandboxes that convert documents: each document has its own, which is then deleted."""

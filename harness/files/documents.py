@@ -17,6 +17,13 @@ CONVERTERS = Path(__file__).with_name("converters.py")
 KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg", ".eml", ".ipynb"})
 NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
 """Documents that markitdown cannot read."""
+TEXTS = frozenset(
+    {
+        *(".md", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org", ".csv", ".tsv", ".json", ".jsonl"),
+        *(".yaml", ".yml", ".toml", ".ini", ".xml", ".log", ".srt", ".vtt", ".tex"),
+    }
+)
+"""Extensions of plain text files."""
 SECONDS = 20.0
 """Time limit for one file, including the sandbox's start, once its turn has come."""
 AT_ONCE = 2

@@ -59,12 +59,12 @@ async def sandboxes(folder: Path) -> AsyncIterator[Sandboxes]:
 
 
 async def document(
-    folder: Path, of: Sandboxes, thread: str, name: str, content: bytes = b"%PDF"
+    folder: Path, of: Sandboxes, thread: str, name: str, content: bytes = b"%PDF", suffix: str = ".pdf"
 ) -> tuple[str, InputFile]:
     thread_id = thread * 32
     async with of.borrow(thread_id):
         """The folders are there, and belong to who commands run as."""
-    path = thread_folder(folder / "data", thread_id) / "uploads" / f"{name}.pdf"
+    path = thread_folder(folder / "data", thread_id) / "uploads" / f"{name}{suffix}"
     path.write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()
     return thread_id, InputFile(path=path, name=path.name, mime_type="application/pdf", size=4, sha256=sha256)
@@ -81,6 +81,25 @@ async def test_the_text_is_known_by_its_hash_unless_the_document_was_changed_bef
             await sandbox.write_file(f"/mnt/user-data/uploads/{file.path.name}", "Made up.")
         changed = await convert(thread_id, file, ANN)
         assert (changed.text_path, changed.text_sha256) == (came.text_path, "")
+
+
+@bubblewrap
+async def test_a_text_that_is_not_in_utf_8_has_a_copy_that_is(tmp_path: Path) -> None:
+    said = "Datum;Größe;Stück\n1.2.2026;mäßig;5\n"
+    async with sandboxes(tmp_path) as of:
+        convert = Converter(of, wanted=True)
+        for number, encoding in enumerate(("cp1252", "utf-16")):
+            file = await document(tmp_path, of, str(number), "list", said.encode(encoding), ".csv")
+            came = await convert(*file, ANN)
+            assert came.text_path is not None
+            assert came.text_path.read_text() == said
+            assert came.text_sha256 == hashlib.sha256(said.encode()).hexdigest()
+        for content in (said.encode(), said.encode("utf-8-sig"), b"a\0b"):
+            thread_id, same = await document(tmp_path, of, "c", "list", content, ".csv")
+            assert await convert(thread_id, same, ANN) == same
+        thread_id, gone = await document(tmp_path, of, "d", "list", said.encode("cp1252"), ".csv")
+        gone.path.unlink()
+        assert await convert(thread_id, gone, ANN) == gone
 
 
 @bubblewrap
