@@ -150,7 +150,7 @@ class Tokens:
 
     async def _renewed(self, old: Token | None) -> Token:
         answer = await self._ask(self._form(old))
-        access, refresh = answer.get("access_token"), answer.get("refresh_token", "")
+        access, refresh = answer.get("access_token"), answer.get("refresh_token") or ""
         if not isinstance(access, str) or not access or not isinstance(refresh, str):
             raise ServerFailed("its token provider returned no token")
         seconds = answer.get("expires_in", DEFAULT_SECONDS)

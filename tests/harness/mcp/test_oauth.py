@@ -28,20 +28,23 @@ SETTINGS = OAuthSettings(
 
 
 class Provider:
-    """Whoever comes with a refresh token that was used is refused, as if it were stolen."""
+    """Whoever comes with a refresh token that was used is refused, as if it were stolen. keeps: the first one stays
+    valid, and answers have null in its place."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool = False) -> None:
         self.given = 0
+        self.keeps = keeps
 
     def client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         (shown,) = parse_qs(request.content.decode())["refresh_token"]
-        if shown != f"refresh-{self.given}":
+        if shown != f"refresh-{0 if self.keeps else self.given}":
             return httpx.Response(400, json={"error": "invalid_grant"})
         self.given += 1
-        given = {"access_token": f"access-{self.given}", "refresh_token": f"refresh-{self.given}"}
+        following = None if self.keeps else f"refresh-{self.given}"
+        given = {"access_token": f"access-{self.given}", "refresh_token": following}
         await asyncio.sleep(0.2)
         return httpx.Response(200, json=given)
 
@@ -68,3 +71,9 @@ async def test_a_process_that_never_gives_the_token_free_is_not_waited_for(
     first, second = (tokens(tmp_path, provider) for provider in (Provider(), Provider()))
     async with first._cache.alone():
         assert await second.access() == "access-1"
+
+
+async def test_a_refresh_token_that_is_not_replaced_stays(tmp_path: Path) -> None:
+    found = tokens(tmp_path, Provider(keeps=True))
+    assert await found.access() == "access-1"
+    assert await found.access("access-1") == "access-2"
