@@ -21,9 +21,14 @@ SHORTEST_QUOTE = 8
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBER = r"\[\^?\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*\](?![(:])"
 _NUMBERS = re.compile(rf"(?<![ \t])[ \t]*+{_NUMBER}(?:[ \t]?{_NUMBER})*+")
-_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\((https?://[^()\s]{1,2000}+(?:\([^()\s]{0,200}+\)[^()\s]{0,200}+)?+)\)")
+_TITLE = r"""(?:[ \t]++(?:"[^"\n]{0,300}+"|'[^'\n]{0,300}+'))?+[ \t]*+"""
+_LINK = re.compile(
+    r"!?\[([^\]\n]{0,300})\]\([ \t]*+<?+((?:https?:)?//[^()\s<>]{1,2000}+(?:\([^()\s]{0,200}+\)[^()\s]{0,200}+)?+)>?+"
+    rf"{_TITLE}\)",
+    re.IGNORECASE,
+)
 """Pictures too: a report must not load anything external when it is opened."""
-_BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"'，。；、）】]{1,2000})>?")
+_BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"'，。；、）】]{1,2000})>?", re.IGNORECASE)
 _QUOTE = re.compile(r'"([^"\n]{1,600})"|“([^”\n]{1,600})”|„([^“”\n]{1,600})[“”]|「([^」\n]{1,600})」|«([^»\n]{1,600})»')
 _SENTENCE = re.compile(
     r"[^.!?。！？\n]*(?:[.!?。！？](?=\S)[^.!?。！？\n]*)*[.!?。！？]*[ \t]*(?:\[\^?[\d ,;、，]+\][ \t]*)*\n?"

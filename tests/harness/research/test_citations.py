@@ -9,6 +9,7 @@ import pytest
 
 from harness.research.citations import check, key_findings
 from harness.web.sources import ReadPage, Source, hash_of
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -113,6 +114,20 @@ def test_a_link_may_have_parentheses_and_a_picture_from_elsewhere_is_none() -> N
     checked = READ.check("See [one](https://b.example/Tower_(old)), ![two](https://a.example/2).")
     assert checked.text == "See one, two [1]."
     assert checked.foreign == ("https://b.example/Tower_(old)",)
+
+
+@table(
+    ("target", "read"),
+    [
+        ('https://a.example/1 "A title"', True),
+        ("<https://a.example/1> 'A title'", True),
+        ('HTTP://evil.example/x "A title"', False),
+        ("//evil.example/x.png", False),
+    ],
+)
+def test_a_link_may_be_written_in_other_ways(target: str, read: bool) -> None:
+    assert READ.check(f"See [one]({target}).").text == ("See one [1]." if read else "See one.")
+    assert READ.check("See HTTP://evil.example/x.").text == "See ."
 
 
 def test_code_is_left_alone() -> None:
