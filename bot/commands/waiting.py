@@ -12,6 +12,7 @@ from bot.commands.group import ButtonKind, CommandGroup, log_act
 from bot.control.actions import Action
 from bot.delivery.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.store import prompts
+from bot.texts.command_line import Call
 from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow, RunRow
     from bot.texts.catalogue import Texts
-    from bot.texts.command_line import Call, Press
+    from bot.texts.command_line import Press
     from channels.message import Address
 
 QUEUE = "queue"
@@ -177,8 +178,9 @@ class WaitingCommands(CommandGroup):
             return texts.retry_not_yours
         if last.input.is_blank or not last.is_readable:  # deleted by its person, or stored by another version
             return texts.retry_lost
+        message_id = by.message.platform_message_id if isinstance(by, Call) else None
         try:
-            await conversation.repeat(last, by.event_id)
+            await conversation.repeat(last, by.event_id, message_id)
         except LookupError:  # pruned
             return texts.retry_lost
         log_act(Action.RETRY, by, conversation, of=last.speaker, run=last.run_id)

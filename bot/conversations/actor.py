@@ -384,12 +384,13 @@ class Conversation:
             return None
         return await self._ports.store.read(lambda tx: runs.last_worked(tx, known.key, known.thread_id))
 
-    async def repeat(self, ended: RunRow, event_id: int) -> None:
+    async def repeat(self, ended: RunRow, event_id: int, message_id: str | None) -> None:
         """Answer the last run's messages again, as they have been edited since; the agent forgets that run
         first. Nothing may be running or waiting.
 
         event_id: the requesting event, which then belongs to the new run; it is unsettled until then, so that all of
-        this is repeated after a crash. Raises LookupError when the state to go back to is no longer stored.
+        this is repeated after a crash. message_id: its message, which is answered where each can be answered only once.
+        Raises LookupError when the state to go back to is no longer stored.
         """
         ports, known = self._ports, await self.stored()
         model, agent = ports.agents.answering(known)
@@ -412,10 +413,14 @@ class Conversation:
             epoch=ports.store.epoch,
         )
 
+        channel = ports.channel(run.address.account)
+        if message_id is not None and channel is not None and channel.capabilities.replies_to_message:
+            run = replace(run, reply_to=message_id)
+
         def unit(tx: Connection) -> None:
             runs.open(tx, run)
-            for message_id, message in edited.items():
-                inbox.replace_event(tx, message_id, message)
+            for row_id, message in edited.items():
+                inbox.replace_event(tx, row_id, message)
             if edited or ended.input.steered:
                 runs.change_input(tx, ended, run.input)
             memories.drop_turns_of_runs(tx, [ended.run_id])

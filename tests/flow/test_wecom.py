@@ -135,6 +135,28 @@ async def test_a_message_that_waited_is_answered_in_its_own_stream(gateway: Weco
     await wecom.wait_for_message(alice, lambda m: m.stream_id == answer.stream_id and m.state == "finished")
 
 
+async def test_an_answer_made_again_grows_under_the_command_and_above_what_follows(
+    gateway: WecomWorld, alice: Person
+) -> None:
+    wecom = gateway.wecom
+    await wecom.says(ASKED, alice)
+    await gateway.model.release("half")
+    await wecom.wait_finished(alice, WHOLE)
+    await gateway.model.reset()
+    again = await wecom.says("/retry", alice)
+    draft = await wecom.wait_for_message(
+        alice, lambda message: message.answers == again.msgid and BEGUN in message.text
+    )
+    assert draft.state == "streaming"
+    await wecom.says("!say below", alice)
+    await wecom.wait_for_text(alice, EN.steering)
+    await gateway.model.release("half")
+    await wecom.wait_finished(alice, "below")
+    first, second, _ = await wecom.texts(alice)
+    assert first == second
+    assert not await wecom.records("aibot_send_msg", chat=alice)
+
+
 async def test_a_quick_answer_to_a_message_that_waited_is_its_answer_and_no_push(
     gateway: WecomWorld, alice: Person
 ) -> None:
