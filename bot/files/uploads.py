@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import logging
 import mimetypes
@@ -44,8 +45,10 @@ AT_ONCE = 4
 AT_ONCE_IN_ALL = 16
 MEGABYTE = 1_000_000
 Problem = Literal[
-    "too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "not_allowed", "failed"
+    "too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "not_allowed", "no_room", "failed"
 ]
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk, or of the operator's share of it, that is full."""
 T = TypeVar("T")
 
 HOUR = 3600.0
@@ -226,8 +229,9 @@ class Uploads:
                     log.error("account %s: no files are fetched: %s; %s", account, error, error.hint)
                 return Refused(name, "not_allowed")
             except (ChannelError, OSError) as error:
-                log.warning("an attachment was not fetched: %s", error)
-                return Refused(_name_so_far(attachment, sink), "failed")
+                full = isinstance(error, OSError) and error.errno in NO_ROOM
+                log.log(logging.ERROR if full else logging.WARNING, "an attachment was not fetched: %s", error)
+                return Refused(_name_so_far(attachment, sink), "no_room" if full else "failed")
             finally:
                 await _in_thread(sink.close, kept)
 

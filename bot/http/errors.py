@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
+from bot.files.uploads import NO_ROOM
 from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -113,6 +114,12 @@ def tell_errors(app: FastAPI) -> None:
         code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
         return error_response(error.status_code, code, str(error.detail), error.headers)
 
+    async def full(request: Request, error: Exception) -> JSONResponse:
+        if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+            raise error
+        log.error("a request could not be served: %s", error)
+        return error_response(507, "no_room", "the disk is full; the operator has to make room")
+
     async def instead(request: Request, error: Exception) -> Response:
         assert isinstance(error, PageRefused)
         return error.response
@@ -122,6 +129,7 @@ def tell_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(StoreError, problem)
+    app.add_exception_handler(OSError, full)
 
 
 def _place(parts: Sequence[int | str]) -> str:

@@ -158,6 +158,7 @@ EN = Texts(
         ),
         "person_quota": "⚠️ {name} was not accepted: you have already sent {limit} MB within a day. Please try again tomorrow.",
         "not_allowed": "⚠️ {name} could not be downloaded: I have no right to read files here. The log tells my operator which one is missing.",
+        "no_room": "⚠️ {name} was not accepted: my disk has no room for it. My operator can make room; please send it again then.",
         "failed": "⚠️ {name} could not be downloaded. Please send it again.",
     },
     listening="Listening…",

@@ -157,6 +157,7 @@ ZH = Texts(
         "message_quota": "⚠️ 未接收 {name}：一条消息的文件总共不能超过 {limit} MB。请单独发送。",
         "person_quota": "⚠️ 未接收 {name}：你在一天内已发送 {limit} MB。请明天再试。",
         "not_allowed": "⚠️ 无法下载 {name}：我在这里没有读取文件的权限。缺少哪项权限，日志会告诉运维人员。",
+        "no_room": "⚠️ 未接收 {name}：磁盘空间不足。请等运维人员腾出空间后再发送。",
         "failed": "⚠️ 无法下载 {name}。请重新发送。",
     },
     listening="正在听…",

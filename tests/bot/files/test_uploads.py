@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import stat
@@ -150,6 +151,7 @@ async def test_the_quota_counts_what_is_there(tmp_path: Path) -> None:
         (AttachmentFailed("expired", "gone"), "gone"),
         (NotAllowed("no scope", "add files:read"), "not_allowed"),
         (ChannelError("anything"), "failed"),
+        (OSError(errno.ENOSPC, "No space left on device"), "no_room"),
     ],
 )
 async def test_each_failure_is_named_and_leaves_nothing(tmp_path: Path, error: ChannelError, problem: Any) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from fastapi import APIRouter
 
 from bot.files.uploads import UploadLimits
 from bot.http.api import threads
@@ -15,8 +18,9 @@ from bot.http.api.runs import MOST_BEFORE
 from bot.http.auth import Gatekeeper
 from bot.http.listener import listening
 from bot.http.parts import routers
-from bot.http.server import HttpServer
+from bot.http.server import HttpServer, make_app
 from bot.process.http import HttpService, http_parts
+from bot.settings.http import HttpSettings
 from bot.store.identity import chat_of
 from harness.context import ThreadView
 from harness.errors import ThreadTooLarge
@@ -26,8 +30,6 @@ from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
 from tests.bot.runs.test_approvals import asks
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 SECONDS = 60.0
@@ -310,3 +312,20 @@ async def test_a_reload_before_and_after_the_opening_gives_the_listener_its_new_
                 assert (await client.get("/healthz")).status_code == 200, "as before"
         finally:
             await service.close()
+
+
+async def test_a_full_disk_is_told_and_another_fault_of_it_is_a_fault() -> None:
+    router = APIRouter()
+
+    @router.get("/{number}")
+    def write_it(number: int) -> None:
+        with Path("/dev/full").open("wb", buffering=0) as file:
+            if number:
+                raise OSError(number, "the disk reported an error")
+            file.write(b"x")
+
+    settings = HttpSettings.model_validate({"listen": "127.0.0.1:8642"})
+    transport = httpx.ASGITransport(make_app(settings, [router]), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        full, broken = await client.get("/0"), await client.get(f"/{errno.EIO}")
+    assert (full.status_code, full.json()["error"]["code"], broken.status_code) == (507, "no_room", 500)
