@@ -44,10 +44,13 @@ MOST_READ = 256 * 1024
 """Bytes of a file that are shown."""
 MOST_MARKDOWN = 100_000
 """Characters that are shown as Markdown."""
+MOST_HEAD = 10_000
+"""Characters of a table by which its delimiter is guessed."""
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 200, 40, 300
 MOST_DAMAGED = 0.05
 """Share of undecodable characters above which a file is not text."""
-DELIMITERS = ",;\t|"
+DELIMITERS = "\t;|,"
+"""The last one is also written in numbers and names."""
 RUNNABLE = frozenset({".html", ".htm", ".xhtml", ".svg"})
 _NUMBER = re.compile(r"[+\-−]?[\d.,\s]*\d\s*[%€$£¥]?")
 
@@ -127,8 +130,10 @@ def _text(content: bytes) -> str | None:
 
 def _table(text: str, suffix: str, *, is_cut: bool) -> Preview | None:
     """The text as a table, None where it cannot be read as one."""
-    first = text.partition("\n")[0]
-    delimiter = "\t" if suffix == ".tsv" else max(DELIMITERS, key=first.count)
+    head = text[:MOST_HEAD]
+    lines = [line for line in head.split("\n")[:10] if line.strip()]
+    usual = (each for each in DELIMITERS if all(each in line for line in lines))
+    delimiter = "\t" if suffix == ".tsv" else next(usual, "") or max(DELIMITERS, key=head.count)
     found: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):

@@ -64,6 +64,11 @@ def test_tables_are_read_whatever_parts_their_columns(tmp_path: Path, name: str,
     assert not told.is_cut
 
 
+@pytest.mark.parametrize("text", ["1,5;2,5\n3,5;4,5\n", "Name, first;Age\nMüller, Jan;33\n"])
+def test_commas_within_cells_part_no_columns(tmp_path: Path, text: str) -> None:
+    assert [len(row) for row in shown(tmp_path, "a.csv", text).rows] == [2, 2]
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le", "utf-16"])
 def test_a_table_of_another_program_is_shown_in_its_encoding(tmp_path: Path, encoding: str) -> None:
     text = "Größe;Stück\r\nMützen für Mädchen;12\r\nGürtel für Männer;7\r\n"
