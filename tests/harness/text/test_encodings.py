@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from harness.text.plain import encoding_of
@@ -44,6 +46,16 @@ def test_what_is_utf_8_is_never_guessed(text: str) -> None:
 def test_a_list_that_repeats_itself_is_text() -> None:
     data = ("город,цена\n" + "Москва,5\n" * 10).encode("cp1251")
     assert encoding_of(data) == "cp1251"
+
+
+def test_a_guess_takes_little_memory_however_many_lines_there_are() -> None:
+    data = b"a\n" * 2_000_000 + FRENCH.encode("cp1252") + b"\na" * 2_000_000
+    tracemalloc.start()
+    try:
+        assert encoding_of(data) == "cp1252"
+        assert tracemalloc.get_traced_memory()[1] < 64_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_few_damaged_bytes_do_not_change_the_encoding() -> None:
