@@ -20,8 +20,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two tries; each pause is twice the one before."""
 SILENCE = 45.0
 """Seconds without a byte after which a stream counts as lost: the gateway sends a sign of life each 15."""
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-"""The request has not reached anybody."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 
 
@@ -85,27 +83,23 @@ class Connection:
         method: str,
         path: str,
         *,
-        again: bool = True,
         content: Callable[[], AsyncIterator[bytes]] | None = None,
         **request: Any,
     ) -> httpx.Response:
-        """Send a request and return its answer. again: it may be sent twice. content: gives its body for each try.
-        request: as httpx takes it. Raises RequestFailed, Unreachable."""
+        """Send a request, which may arrive twice, and return its answer. content: gives its body for each try. request:
+        as httpx takes it. Raises RequestFailed, Unreachable."""
         patience = Patience(self.retry_seconds)
         while True:
             body = None if content is None else content()
             try:
                 answer = await self._http.request(method, path, content=body, **request)
             except httpx.TransportError as error:
-                lost = _unreachable(error)
-                if not (again or isinstance(error, NOT_SENT)):
-                    raise lost from error
-                await patience.wait(lost)
+                await patience.wait(_unreachable(error))
                 continue
             if answer.is_success:
                 return answer
             failed = _refused(answer)
-            if not (isinstance(failed, TooMany) or (again and isinstance(failed, Unavailable))):
+            if not isinstance(failed, TooMany | Unavailable):
                 raise failed
             await patience.wait(failed)
 

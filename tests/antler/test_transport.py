@@ -12,7 +12,7 @@ import pytest
 from antler.client import Client
 from antler.connection import Connection, Patience
 from antler.embedded import MOST_WAITING, AppTransport
-from antler.errors import Conflict, NotStarted, RequestFailed, TooMany, Unavailable, Unreachable
+from antler.errors import Conflict, NotStarted, RequestFailed, TooMany, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -157,9 +157,6 @@ async def test_what_may_be_asked_again_is_and_other_things_are_not(http: httpx.A
     connection = Connection(http, 20)
     app.answers = [(503, {"Retry-After": "0"}, error("starting")), (429, {"Retry-After": "0"}, b"?"), (200, {}, b"{}")]
     assert (await connection.ask("POST", "/answers")).json() == {}
-    app.answers = [(503, {}, b"<html>")]
-    with pytest.raises(Unavailable):
-        await connection.ask("POST", "/answers", again=False)
     app.answers = [(409, {}, error("thread_busy"))]
     with pytest.raises(Conflict, match=r"No. \(409 thread_busy\)"):
         await connection.ask("POST", "/answers")
@@ -169,10 +166,7 @@ async def test_what_may_be_asked_again_is_and_other_things_are_not(http: httpx.A
     assert (refused.value.retry_after, refused.value.code) == (3600.0, "upload_quota")
 
 
-async def test_a_lost_answer_is_asked_for_again_only_where_that_is_safe(http: httpx.AsyncClient, app: App) -> None:
-    with pytest.raises(Unreachable):
-        await Connection(http, 20).ask("POST", "/fails", again=False)
-    assert app.log == ["POST /fails"]
+async def test_a_lost_answer_is_asked_for_again(http: httpx.AsyncClient, app: App) -> None:
     with pytest.raises(Unreachable):
         await Connection(http, 0.3).ask("POST", "/fails")
     assert len(app.log) > 2
