@@ -164,7 +164,7 @@ class Budgets:
     @property
     def none(self) -> bool:
         """Whether nothing is limited."""
-        return all(limit.tokens is None and limit.money is None for limit in self._limits.values())
+        return not any(map(self._limited, Scope))
 
     async def overdraft(self, ctx: RunContext) -> Overdraft | None:
         """See harness.ports.Budget."""

@@ -15,9 +15,6 @@ from PIL import Image, ImageDraw, ImageFont
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PIL.ImageFont import FreeTypeFont
-    from PIL.ImageFont import ImageFont as BitmapFont
-
 WIDTH, HEIGHT = 800, 400
 MARGIN, TOP, BOTTOM = 32, 56, 52
 """Margins: left and right; above the highest bar, for its number; below the bars, for the days."""
@@ -54,7 +51,8 @@ def bars_picture(bars: Sequence[Bar]) -> bytes:
         if bar.value > 0:
             top = floor - max(3, round((floor - TOP) * bar.value / tallest))
             _draw_bar(draw, bar, middle, each * BAR_SHARE / 2, top, floor)
-        _write(draw, (middle, top - 8), bar.number, large if bar.value else small, INK if bar.value else FAINT)
+        font, ink = (large, INK) if bar.value else (small, FAINT)
+        draw.text((middle, top - 8), bar.number, font=font, fill=ink, anchor="mb")
         draw.text((middle, floor + 12), bar.label, font=small, fill=FAINT, anchor="mt")
     draw.line((MARGIN, floor, WIDTH - MARGIN, floor), fill=LINE, width=2)
     file = io.BytesIO()
@@ -69,9 +67,3 @@ def _draw_bar(draw: ImageDraw.ImageDraw, bar: Bar, middle: float, half: float, t
     if border < floor:
         rounded = (border <= top,) * 2 + (False, False)
         draw.rounded_rectangle((left, border, right, floor), RADIUS, fill=LIGHT, corners=rounded)
-
-
-def _write(
-    draw: ImageDraw.ImageDraw, above: tuple[float, float], text: str, font: FreeTypeFont | BitmapFont, ink: str
-) -> None:
-    draw.text(above, text, font=font, fill=ink, anchor="mb")

@@ -102,24 +102,7 @@ class EventRecord:
 
     def calls(self, row: RunRow, now: datetime) -> tuple[UsageRow, ...]:
         """The model calls not written yet."""
-        return tuple(self._call(name, event, row, now) for name, event in self.usage)
-
-    def _call(self, name: str, event: Usage, row: RunRow, now: datetime) -> UsageRow:
-        price = self.prices.get(event.model)
-        return UsageRow(
-            call=name,
-            run_id=row.run_id,
-            thread_id=row.thread_id,
-            conversation=row.conversation,
-            speaker=row.speaker,
-            model=event.model,
-            input_tokens=event.input_tokens,
-            output_tokens=event.output_tokens,
-            cached_tokens=event.cached_tokens,
-            cost=None if price is None else cost(event, price),
-            currency=None if price is None else price.currency,
-            at=now,
-        )
+        return tuple(usage_row(name, event, row, self.prices.get(event.model), now) for name, event in self.usage)
 
     def kept(self, rows: Sequence[run_events.Event]) -> None:
         """Drop these rows, the first ones, which have been committed."""
@@ -142,6 +125,24 @@ def cost(usage: Usage, price: PriceSettings) -> int:
     cached_price = price.input if price.cached is None else price.cached
     read = (usage.input_tokens - cached) * price.input + cached * cached_price
     return usage.flat + round((read + usage.output_tokens * price.output) * NANO_PER_TOKEN)
+
+
+def usage_row(name: str, call: Usage, payer: RunRow | Payer, price: PriceSettings | None, now: datetime) -> UsageRow:
+    """One call as it is stored. name: of the call, so that it counts once."""
+    return UsageRow(
+        call=name,
+        run_id=payer.run_id,
+        thread_id=payer.thread_id,
+        conversation=payer.conversation,
+        speaker=payer.speaker,
+        model=call.model,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cached_tokens=call.cached_tokens,
+        cost=None if price is None else cost(call, price),
+        currency=None if price is None else price.currency,
+        at=now,
+    )
 
 
 class Meter:
@@ -189,20 +190,7 @@ class Meter:
         """Record a model call that is not in a run's record."""
         price = self._prices.get(call.model)
         self.totals.add(call, price)
-        row = UsageRow(
-            call=uuid4().hex,
-            run_id=payer.run_id,
-            thread_id=payer.thread_id,
-            conversation=payer.conversation,
-            speaker=payer.speaker,
-            model=call.model,
-            input_tokens=call.input_tokens,
-            output_tokens=call.output_tokens,
-            cached_tokens=call.cached_tokens,
-            cost=None if price is None else cost(call, price),
-            currency=None if price is None else price.currency,
-            at=self._clock.now(),
-        )
+        row = usage_row(uuid4().hex, call, payer, price, self._clock.now())
         await self._store.write(partial(usage.add, rows=(row,)))
 
     async def write(self, run_id: str) -> None:
