@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bot.cli.options import AsJson, ConfigFile, DataDir, settings_of
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from bot.knowledge.tool import Verb
 
 app = typer.Typer(help="The documents that the agent can search, for everyone.", no_args_is_help=True)
 
@@ -16,13 +21,25 @@ Collection = Annotated[
 ]
 
 
+def _run(
+    config: Path | None,
+    data_dir: Path | None,
+    do: Verb,
+    what: str = "",
+    collection: str | None = None,
+    *,
+    as_json: bool = False,
+) -> NoReturn:
+    settings, _ = settings_of(config, data_dir)
+    from bot.knowledge.tool import run  # imports the harness
+
+    raise typer.Exit(run(settings, do, what, collection or "", as_json=as_json))
+
+
 @app.command("list")
 def list_documents(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show the installation's documents, and which people and groups have some: hashed keys and counts only."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.knowledge.tool import run as do
-
-    raise typer.Exit(do(settings, "list", as_json=as_json))
+    _run(config, data_dir, "list", as_json=as_json)
 
 
 @app.command("add")
@@ -33,11 +50,8 @@ def add_document(
     data_dir: DataDir = None,
 ) -> None:
     """Add a file or a page for everybody. Whole folders are set in the config, under knowledge.folders."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.knowledge.tool import run as do
-
     is_page = what.lower().startswith(("http://", "https://"))
-    raise typer.Exit(do(settings, "add", what if is_page else str(Path(what).absolute()), collection or ""))
+    _run(config, data_dir, "add", what if is_page else str(Path(what).absolute()), collection)
 
 
 @app.command("remove")
@@ -52,19 +66,13 @@ def remove_document(
     """Remove a document, or with --collection alone a whole collection, for everybody."""
     if not what and not collection:
         raise typer.BadParameter("name a document, or a --collection")
-    settings, _ = settings_of(config, data_dir)
-    from bot.knowledge.tool import run as do
-
-    raise typer.Exit(do(settings, "remove", what, collection or ""))
+    _run(config, data_dir, "remove", what, collection)
 
 
 @app.command("reindex")
 def reindex(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Read all folders and addresses again."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.knowledge.tool import run as do
-
-    raise typer.Exit(do(settings, "reindex"))
+    _run(config, data_dir, "reindex")
 
 
 @app.command("ask")
@@ -76,7 +84,4 @@ def ask(
     data_dir: DataDir = None,
 ) -> None:
     """Show the passages that the agent would find in the installation's documents; no model is called."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.knowledge.tool import run as do
-
-    raise typer.Exit(do(settings, "ask", question, collection or "", as_json=as_json))
+    _run(config, data_dir, "ask", question, collection, as_json=as_json)

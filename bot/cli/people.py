@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, settings_of, source_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import NoReturn
 
 access = typer.Typer(help="Who may use the bot, in addition to those in the config.", no_args_is_help=True)
 memory = typer.Typer(help="What is remembered about people and groups.", no_args_is_help=True)
@@ -15,13 +19,40 @@ token = typer.Typer(help="Tokens for programs that use the API.", no_args_is_hel
 Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As shown by the list, or the person's or group's id.")]
 
 
+def _access(
+    config: Path | None, data_dir: Path | None, do: Literal["list", "allow", "revoke"], **more: Any
+) -> NoReturn:
+    settings, _ = settings_of(config, data_dir)
+    from bot.access.tool import run
+
+    raise typer.Exit(run(settings, do, **more))
+
+
+def _memory(
+    config: Path | None,
+    data_dir: Path | None,
+    do: Literal["list", "show", "export", "forget"],
+    key: str = "",
+    *,
+    as_json: bool = False,
+) -> NoReturn:
+    settings, _ = settings_of(config, data_dir)
+    from bot.memory.tool import run
+
+    raise typer.Exit(run(settings, do, key, as_json=as_json))
+
+
+def _sign_in(config: Path | None, data_dir: Path | None, do: str, **more: Any) -> NoReturn:
+    folder = running_folder(source_of(config, data_dir))
+    from bot.access.signin_tool import run
+
+    raise typer.Exit(run(folder, do, **more))
+
+
 @access.command("list")
 def list_access(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show who has access, who is waiting for it and who is blocked."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.access.tool import run as do
-
-    raise typer.Exit(do(settings, "list", as_json=as_json))
+    _access(config, data_dir, "list", as_json=as_json)
 
 
 Subject = Annotated[str, typer.Argument(metavar="ID", help="A person or a group: account:id, as the list shows it.")]
@@ -39,10 +70,7 @@ def allow_access(
     data_dir: DataDir = None,
 ) -> None:
     """Give a person or a group access, from the next message on."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.access.tool import run as do
-
-    raise typer.Exit(do(settings, "allow", subject=subject, admin=admin, kind="group" if group else None))
+    _access(config, data_dir, "allow", subject=subject, admin=admin, kind="group" if group else None)
 
 
 @access.command("revoke")
@@ -50,54 +78,36 @@ def revoke_access(
     subject: Subject, group: AsGroup = False, config: ConfigFile = None, data_dir: DataDir = None
 ) -> None:
     """Block a person or a group at once, and stop what is running for them."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.access.tool import run as do
-
-    raise typer.Exit(do(settings, "revoke", subject=subject, kind="group" if group else None))
+    _access(config, data_dir, "revoke", subject=subject, kind="group" if group else None)
 
 
 @memory.command("list")
 def list_memories(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show which people and groups have memories: hashed keys, sizes, dates, and nothing else."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.memory.tool import run as do
-
-    raise typer.Exit(do(settings, "list", as_json=as_json))
+    _memory(config, data_dir, "list", as_json=as_json)
 
 
 @memory.command("show")
 def show_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show what is remembered about one person or group."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.memory.tool import run as do
-
-    raise typer.Exit(do(settings, "show", key))
+    _memory(config, data_dir, "show", key)
 
 
 @memory.command("export")
 def export_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Print what is remembered about one person or group as JSON."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.memory.tool import run as do
-
-    raise typer.Exit(do(settings, "export", key))
+    _memory(config, data_dir, "export", key)
 
 
 @memory.command("forget")
 def forget_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Forget everything that is remembered about a person or group; this cannot be undone."""
-    settings, _ = settings_of(config, data_dir)
-    from bot.memory.tool import run as do
-
-    raise typer.Exit(do(settings, "forget", key))
+    _memory(config, data_dir, "forget", key)
 
 
 def web(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Print a one-time link that signs you in to the page as an administrator."""
-    folder = running_folder(source_of(config, data_dir))
-    from bot.access.signin_tool import run as do
-
-    raise typer.Exit(do(folder, "link"))
+    _sign_in(config, data_dir, "link")
 
 
 @token.command("create")
@@ -120,19 +130,13 @@ def create_token(
     data_dir: DataDir = None,
 ) -> None:  # fmt: skip
     """Create a token and print it; it is not shown again."""
-    folder = running_folder(source_of(config, data_dir))
-    from bot.access.signin_tool import run as do
-
-    raise typer.Exit(do(folder, "create", name=name, scopes=scope or [], person=person, days=days))
+    _sign_in(config, data_dir, "create", name=name, scopes=scope or [], person=person, days=days)
 
 
 @token.command("list")
 def list_tokens(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """List the existing tokens, without their secret values."""
-    folder = running_folder(source_of(config, data_dir))
-    from bot.access.signin_tool import run as do
-
-    raise typer.Exit(do(folder, "list", as_json=as_json))
+    _sign_in(config, data_dir, "list", as_json=as_json)
 
 
 @token.command("revoke")
@@ -142,7 +146,4 @@ def revoke_token(
     data_dir: DataDir = None,
 ) -> None:
     """Revoke a token at once."""
-    folder = running_folder(source_of(config, data_dir))
-    from bot.access.signin_tool import run as do
-
-    raise typer.Exit(do(folder, "revoke", name=name))
+    _sign_in(config, data_dir, "revoke", name=name)
