@@ -67,5 +67,10 @@ def read(source: SettingsSource, otherwise: str = "nothing was started", data_di
     except ConfigError as error:
         typer.echo(str(error).replace("command line: --data-dir:", f"command line: {data_dir}:"), err=True)
         count = len(error.problems)
-        typer.echo(f"antler: {count} configuration problem{'' if count == 1 else 's'}; {otherwise}", err=True)
-        raise typer.Exit(EXIT_CONFIG) from None
+        raise ended(f"{count} configuration problem{'' if count == 1 else 's'}; {otherwise}", EXIT_CONFIG) from None
+
+
+def ended(why: object, code: int = 1) -> typer.Exit:
+    """The exit of a command that cannot do its work, once the reason is on the terminal."""
+    typer.echo(f"antler: {why}", err=True)
+    return typer.Exit(code)

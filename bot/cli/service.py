@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot.cli.options import ConfigFile, DataDir, settings_of
+from bot.cli.options import ConfigFile, DataDir, ended, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +178,7 @@ def _account(run_as: str | None, config: Path, *, here: bool) -> str:
         return run_as or pwd.getpwuid(config.stat().st_uid).pw_name
     except KeyError:
         who = f"there is no user {run_as}" if run_as else f"the owner of {config} is not a user of this machine"
-        raise _refused(f"{who}: name another with --run-as") from None
+        raise ended(f"{who}: name another with --run-as") from None
 
 
 @app.command("install")
@@ -195,9 +195,9 @@ def install_service(
     """Write the unit, start it, and enable it at boot."""
     settings, path = settings_of(config, data_dir)
     if path is None:
-        raise _refused("a service needs a config: `antler init` writes one; name another with --config")
+        raise ended("a service needs a config: `antler init` writes one; name another with --config")
     if data_dir is not None:
-        raise _refused("a service takes data_dir from its config: set it there instead of giving --data-dir")
+        raise ended("a service takes data_dir from its config: set it there instead of giving --data-dir")
     own = _is_users(user)
     owner = None if own else _account(run_as, path, here=not printed)
     made = installation(settings, path, owner)
@@ -237,7 +237,7 @@ def uninstall_service(user: User = None) -> None:
     own = _is_users(user)
     file = _folder(own) / UNIT
     if not file.exists():
-        raise _refused(f"{file} does not exist; --user or --system selects the other location")
+        raise ended(f"{file} does not exist; --user or --system selects the other location")
     _systemctl(own, "disable", "--now", UNIT)
     file.unlink()
     _systemctl(own, "daemon-reload")
@@ -285,15 +285,10 @@ def _scope(own: bool) -> list[str]:
 
 def _need_systemd() -> None:
     if not RUNNING.is_dir() or shutil.which("systemctl") is None:
-        raise _refused(NO_SYSTEMD)
+        raise ended(NO_SYSTEMD)
 
 
 def _systemctl(own: bool, *arguments: str) -> None:
     done = subprocess.run(["systemctl", *_scope(own), *arguments], check=False)
     if done.returncode:
-        raise _refused(f"`systemctl {' '.join([*_scope(own), *arguments])}` failed; `antler service logs` may say why")
-
-
-def _refused(reason: str) -> typer.Exit:
-    typer.echo(f"antler: {reason}", err=True)
-    return typer.Exit(1)
+        raise ended(f"`systemctl {' '.join([*_scope(own), *arguments])}` failed; `antler service logs` may say why")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bot.cli.options import EXIT_CONFIG
+from bot.cli.options import EXIT_CONFIG, ended
 
 if TYPE_CHECKING:
     from bot.setup.files import ConfigFiles
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
 
 config = typer.Typer(help="The config file.", no_args_is_help=True)
-EXIT_USAGE, EXIT_FAILURE, EXIT_INTERRUPTED = 2, 1, 130
+EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
 _ROOT = Path(__file__).parents[2]
 
 
@@ -53,47 +53,43 @@ def init(
     language: Annotated[Literal["en", "zh"] | None, typer.Option(help="Default: the terminal's.")] = None,
 ) -> None:
     """Set antler up: ask for platforms, credentials and a model, try them, and write config.yaml and .env."""
-    from bot.setup.files import ConfigFiles
+    from bot.settings import ConfigError
+    from bot.setup.files import ConfigFiles, Unwritable
     from bot.setup.script import WrongFlags, read_flags
     from bot.texts import texts_for
 
     try:
         flags = read_flags(platform or (), secret_env or (), provider, base_url, model, settings or ())
+        if not os.access(folder := file.absolute().parent, os.W_OK | os.X_OK):
+            raise WrongFlags(f"the folder {folder} does not exist, or cannot be written to")
+        texts, files = texts_for(language or _terminal_language()), ConfigFiles(file, os.environ)
+        if yes:
+            _scripted(files, flags, texts)
+        else:
+            commands = getattr(context.find_root().command, "commands", ())
+            _asked(files, flags, texts, has_service="service" in commands)
     except WrongFlags as error:
-        raise _ended(str(error), EXIT_USAGE) from None
-    if not os.access(folder := file.absolute().parent, os.W_OK | os.X_OK):
-        raise _ended(f"the folder {folder} does not exist, or cannot be written to", EXIT_USAGE)
-    texts, files = texts_for(language or _terminal_language()), ConfigFiles(file, os.environ)
-    if yes:
-        _scripted(files, flags, texts)
-    else:
-        _asked(files, flags, texts, has_service="service" in _commands(context))
+        raise ended(error, EXIT_USAGE) from None
+    except Unwritable as error:
+        raise ended(error) from None
+    except ConfigError as error:
+        raise ended(error, EXIT_CONFIG) from None
 
 
 def _scripted(files: ConfigFiles, flags: Flags, texts: Texts) -> None:
-    from bot.settings import ConfigError
-    from bot.setup.files import Unwritable
-    from bot.setup.script import TrialFailed, WrongFlags, write
+    from bot.setup.script import TrialFailed, write
 
     try:
         asyncio.run(write(files, flags, typer.echo, texts, os.environ))
-    except WrongFlags as error:
-        raise _ended(str(error), EXIT_USAGE) from None
     except TrialFailed:
-        raise _ended(texts.setup["left"], EXIT_FAILURE) from None
-    except Unwritable as error:
-        raise _ended(str(error), EXIT_FAILURE) from None
-    except ConfigError as error:
-        raise _ended(str(error), EXIT_CONFIG) from None
+        raise ended(texts.setup["left"]) from None
 
 
 def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool) -> None:
     from bot.setup.script import FLAGS
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise _ended(FLAGS, EXIT_USAGE)
-    from bot.settings import ConfigError
-    from bot.setup.files import Unwritable
+        raise ended(FLAGS, EXIT_USAGE)
     from bot.setup.questions import Questions
     from bot.setup.wizard import Left, Wizard, ask_start
 
@@ -112,11 +108,7 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
     try:
         chosen = asyncio.run(talk())
     except (Left, KeyboardInterrupt, EOFError):  # Ctrl-D is the last
-        raise _ended(texts.setup["left"], EXIT_INTERRUPTED) from None
-    except Unwritable as error:
-        raise _ended(str(error), EXIT_FAILURE) from None
-    except ConfigError as error:
-        raise _ended(str(error), EXIT_CONFIG) from None
+        raise ended(texts.setup["left"], EXIT_INTERRUPTED) from None
     if chosen == "now":
         os.execv(sys.executable, [*antler, "run", *chosen_file])
     if chosen == "service":
@@ -135,17 +127,6 @@ async def _is_running(files: ConfigFiles) -> bool:
         return False
 
 
-def _commands(context: typer.Context) -> list[str]:
-    """The names of all commands of `antler`."""
-    root = context.find_root().command
-    return list(getattr(root, "commands", ()))
-
-
 def _terminal_language() -> str:
     spoken = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "")
     return spoken[:2].lower()
-
-
-def _ended(why: str, code: int) -> typer.Exit:
-    typer.echo(f"antler: {why}", err=True)
-    return typer.Exit(code)
