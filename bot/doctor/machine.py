@@ -20,12 +20,12 @@ from packaging.specifiers import SpecifierSet
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from bot.access.store import LET_IN
 from bot.control.lock import holder
 from bot.control.server import SOCKET
 from bot.doctor.findings import Finding, Severity, error, note, ok, warning
 from bot.redaction import Redactor
 from bot.store import access, schema, sql
-from bot.store.access import AccessState
 from bot.store.errors import StoreError, StoreNewer, UnfitDatabase
 from bot.store.tables import metadata
 from channels.registry import OWN
@@ -112,7 +112,7 @@ def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Ite
 
 async def data_folder(examined: Examined) -> list[Finding]:
     """The folder, its owner, who else may read it, and what a dead process left."""
-    return await asyncio.to_thread(lambda: list(_data_folder(examined)))
+    return await asyncio.to_thread(list, _data_folder(examined))
 
 
 def _data_folder(examined: Examined) -> Iterator[Finding]:
@@ -231,7 +231,7 @@ def zone_of_machine() -> str:
 
 async def database(examined: Examined) -> list[Finding]:
     """Whether the database can be read, is intact, is of a version known to this program, and lets a process lead."""
-    found = await asyncio.to_thread(lambda: list(_database(examined)))
+    found = await asyncio.to_thread(list, _database(examined))
     if examined.settings.database.url is None or any(finding.severity is Severity.ERROR for finding in found):
         return found
     return [*found, *await _pool(examined)]
@@ -324,7 +324,7 @@ def _not_upgraded(allowed: Row[Any]) -> str:
 
 def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
     """Accounts that do not answer anyone yet."""
-    let_in = {row.account for row in access.everything(tx) if row.state in _LET_IN}
+    let_in = {row.account for row in access.everything(tx) if row.state in LET_IN}
     for account, channel in examined.settings.channels.items():
         rules = examined.settings.access_for(account)
         listed = (*rules.allow, *rules.admins, *rules.groups.allow)
@@ -333,9 +333,6 @@ def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
             yield note(
                 f"channels.{account}", says, "run antler pair --claim, and send the code that it prints to the bot"
             )
-
-
-_LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN})
 
 
 def whole(file: Path) -> Finding | None:
