@@ -8,16 +8,16 @@ in a header, for programs that cannot sign. Deliveries are committed before the 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
 import logging
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
@@ -71,13 +71,6 @@ _SECRET = "whsec_"
 """Prefix of a secret whose remainder is base64, as specified; any other secret is used as it is."""
 
 
-class Delivery(NamedTuple):
-    """A verified call. id: of the delivery, the same when it is sent again."""
-
-    id: str
-    body: bytes
-
-
 def signature(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
     """The value that a caller has to send as webhook-signature."""
     signed = b".".join((delivery.encode(), str(timestamp).encode(), body))
@@ -87,16 +80,14 @@ def signature(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
 
 def _key(secret: str) -> bytes:
     if secret.startswith(_SECRET):
-        try:
+        with suppress(ValueError):  # not base64: a secret like any other
             return base64.b64decode(secret.removeprefix(_SECRET), validate=True)
-        except (binascii.Error, ValueError):
-            pass  # not base64: a secret like any other
     return secret.encode()
 
 
-def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> Delivery:
-    """The delivery of a call that is signed as specified. Raises HttpProblem (401) for one not signed with the secret,
-    or not recently.
+def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> str:
+    """The id of a delivery that is signed as specified. Raises HttpProblem (401) for one not signed with the secret, or
+    not recently.
 
     headers: with names in lower case.
     """
@@ -110,21 +101,21 @@ def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime
         raise refused()
     if abs(now.timestamp() - int(stamp)) > TOLERANCE.total_seconds():
         raise refused(f"{TIMESTAMP} is more than {TOLERANCE.total_seconds() / 60:.0f} minutes off: sign again")
-    return Delivery(delivery, body)
+    return delivery
 
 
-def verified_by_github(headers: Mapping[str, str], body: bytes, secret: str) -> Delivery:
-    """The delivery of a call that is signed as GitHub signs. Only the body is signed there, so it identifies the
+def verified_by_github(headers: Mapping[str, str], body: bytes, secret: str) -> str:
+    """The id of a delivery that is signed as GitHub signs. Only the body is signed there, so it identifies the
     delivery: the same body again is the same one. Raises HttpProblem (401)."""
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     given = headers.get(GITHUBS, "")
     if not hmac.compare_digest(given.encode(), (GITHUBS_PREFIX + digest).encode()):
         raise refused()
-    return Delivery(f"body:{hashlib.sha256(body).hexdigest()}", body)
+    return f"body:{hashlib.sha256(body).hexdigest()}"
 
 
-def verified_by_header(headers: Mapping[str, str], body: bytes, secret: str, header: str) -> Delivery:
-    """The delivery of a call that holds the secret in that header, also after `Bearer`. Without an id, each call is a
+def verified_by_header(headers: Mapping[str, str], secret: str, header: str) -> str:
+    """The id of a delivery that holds the secret in that header, also after `Bearer`. Without an id, each call is a
     separate delivery. Raises HttpProblem (401)."""
     given = headers.get(header.lower(), "")
     scheme, _, rest = given.partition(" ")
@@ -132,16 +123,17 @@ def verified_by_header(headers: Mapping[str, str], body: bytes, secret: str, hea
     if not hmac.compare_digest(told.encode(), secret.encode()):
         raise refused()
     ids = (headers.get(name, "") for name in (ID, ONCE))
-    return Delivery(next(filter(_ID.fullmatch, ids), "") or f"call:{secrets.token_hex(16)}", body)
+    return next(filter(_ID.fullmatch, ids), "") or f"call:{secrets.token_hex(16)}"
 
 
-def delivery_of(hook: HookSettings | None, headers: Mapping[str, str], body: bytes, now: datetime) -> Delivery:
-    """The delivery of a call. hook: None where there is no such hook, and so it fails. Raises HttpProblem (401)."""
+def delivery_of(hook: HookSettings | None, headers: Mapping[str, str], body: bytes, now: datetime) -> str:
+    """The id of a call's delivery, the same when it is sent again. hook: None where there is no such hook, and so it
+    fails. Raises HttpProblem (401)."""
     secret = hook.secret.get_secret_value() if hook is not None else secrets.token_hex(32)
     if hook is not None and hook.signature == "github":
         return verified_by_github(headers, body, secret)
     if hook is not None and hook.signature == "header":
-        return verified_by_header(headers, body, secret, hook.header)
+        return verified_by_header(headers, secret, hook.header)
     return verified(headers, body, secret, now)
 
 
@@ -187,27 +179,24 @@ class HookService:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
 
-    async def take(self, name: str, hook: HookSettings, delivery: Delivery, text: str) -> bool:
+    async def take(self, name: str, hook: HookSettings, delivery: str, text: str) -> bool:
         """Post the text in the hook's chat, or have the agent do the hook's task; returns once that is committed. False
         where the delivery is known already. Raises HttpProblem."""
         if hook.run is False:
             return await self._say(name, hook, delivery, text)
-        return await self._ask(name, hook, hook.run, delivery, text)
+        event = await self._event(name, hook, hook.run, delivery, text)
+        return await self._parts.bus.originate_once(event)
 
-    async def _say(self, name: str, hook: HookSettings, delivery: Delivery, text: str) -> bool:
+    async def _say(self, name: str, hook: HookSettings, delivery: str, text: str) -> bool:
         parts = self._parts
         tool = SendTool(parts.settings(), parts.store, parts.delivery, parts.presented)
         try:
-            return await tool.put(hook.chat, text, f"hook:{name}:{delivery.id}")
+            return await tool.put(hook.chat, text, f"hook:{name}:{delivery}")
         except Unsendable as error:
             log.warning("webhook %s: %s", name, error)
             raise HttpProblem(409, "not_sendable", "it cannot be posted in the hook's chat; see the log") from error
 
-    async def _ask(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> bool:
-        event = await self._event(name, hook, prompt, delivery, text)
-        return await self._parts.bus.originate_once(event)
-
-    async def _event(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> HookCalled:
+    async def _event(self, name: str, hook: HookSettings, prompt: str, delivery: str, text: str) -> HookCalled:
         """The event for the inbox: in a direct message in the name of its person, in a group in that of the hook."""
         parts, account = self._parts, hook.chat.partition(":")[0]
 
@@ -229,7 +218,7 @@ class HookService:
         now = parts.clock.now()
         return HookCalled(
             account=account,
-            dedupe_keys=(f"h:{name}:{delivery.id}",),
+            dedupe_keys=(f"h:{name}:{delivery}",),
             sent_at=now,
             received_at=now,
             hook=name,
@@ -262,7 +251,7 @@ def hooks_router(parts: HttpParts) -> APIRouter:
             raise too_many("too many calls")
         text = text_of(body, request.headers.get("content-type", ""))
         fresh = await service.take(name, known, delivery, text)
-        log.info("webhook %s: delivery %s %s", name, delivery.id, "accepted" if fresh else "already known")
+        log.info("webhook %s: delivery %s %s", name, delivery, "accepted" if fresh else "already known")
         return JSONResponse({"accepted": True, "duplicate": not fresh}, 202)
 
     return router
