@@ -48,11 +48,13 @@ MOST_FILES = 20
 """Files of one message."""
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """The body of a request: nothing unknown is accepted, so that a misspelled key is reported."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class NewMessage(_Body):
+class NewMessage(Body):
     """A message. client_id: your own id for it; the same id again is the same message. attachments: ids of uploads."""
 
     text: str = ""
@@ -61,7 +63,7 @@ class NewMessage(_Body):
     reply_to: str | None = None
 
 
-class NewTitle(_Body):
+class NewTitle(Body):
     title: str = Field(max_length=LONGEST_TITLE)
 
 
@@ -87,7 +89,7 @@ class Upload(BaseModel):
     type: str
 
 
-class Press(_Body):
+class Press(Body):
     """A press of a button. data: the button's. client_id: your own id for this press."""
 
     message_id: str

@@ -17,6 +17,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from bot.http.errors import PLAIN
+from bot.store.usage import NANO
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     Samples = Mapping[Any, float]
     """The values of the labels, a tuple of strings in their order, to the figure."""
-
-NANO = 1_000_000_000
 
 
 def metrics_router(figures: Callable[[], Awaitable[Collector]], settings: HttpSettings) -> APIRouter:
@@ -193,14 +192,14 @@ class Figures(Collector):
 
 
 def _gauge(name: str, text: str, samples: Samples, *labels: str) -> Metric:
-    family = GaugeMetricFamily(f"antler_{name}", text, labels=labels)
-    for values, value in samples.items():
-        family.add_metric(values, value)
-    return family
+    return _filled(GaugeMetricFamily(f"antler_{name}", text, labels=labels), samples)
 
 
 def _counter(name: str, text: str, samples: Samples, *labels: str) -> Metric:
-    family = CounterMetricFamily(f"antler_{name}", f"{text} Since the start.", labels=labels)
+    return _filled(CounterMetricFamily(f"antler_{name}", f"{text} Since the start.", labels=labels), samples)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
     for values, value in samples.items():
         family.add_metric(values, value)
     return family

@@ -274,10 +274,7 @@ def _threads(router: APIRouter, the: Protocol) -> None:
 
     @router.post("/threads/count", dependencies=[READ], response_model=int)
     async def count(caller: SignedIn, body: ThreadSearch) -> JSONResponse:
-        every = await _matching(the, caller, body)
-        if body.status is not None:
-            every = [each for each in every if (await threads.status(each))[0] == body.status]
-        return JSONResponse(len(every))
+        return JSONResponse(len(await _matching(the, caller, body)))
 
     @router.post("/threads/{thread_id}/copy", dependencies=[THREADS], response_model=ThreadTold)
     async def copy(caller: SignedIn, thread_id: str) -> Response:
@@ -314,12 +311,14 @@ def _threads(router: APIRouter, the: Protocol) -> None:
 
 
 async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[ProgramThread]:
-    """The caller's threads that match the search in all but their status, in order."""
+    """The caller's threads that match the search, in order."""
     if body.values:
         raise HttpProblem(422, "invalid", "values: threads cannot be searched by their content")
     ids = None if body.ids is None else set(body.ids)
     every = [each for each in await the.threads.all(caller) if ids is None or each.name in ids]
     every = [each for each in every if body.metadata.items() <= dict(each.metadata).items()]
+    if body.status is not None:
+        every = [each for each in every if (await the.threads.status(each))[0] == body.status]
     key = {"thread_id": "name", "created_at": "created_at"}.get(body.sort_by, "updated_at")
     every.sort(key=lambda each: str(getattr(each, key)), reverse=body.sort_order == "desc")
     return every
@@ -328,8 +327,6 @@ async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[P
 async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict[str, Any]]:
     """The answer to a search for threads."""
     every = await _matching(the, caller, body)
-    if body.status is not None:
-        every = [each for each in every if (await the.threads.status(each))[0] == body.status]
     shows_values = body.select is None or "values" in body.select
     page = every[body.offset : body.offset + body.limit]
     found: list[dict[str, Any]] = []

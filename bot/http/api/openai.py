@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -73,18 +72,16 @@ class ChatRequest(BaseModel):
         return value
 
 
-def thread_name(text: str) -> str:
-    """The id of a thread in its stored form. Raises HttpProblem."""
-    with suppress(ValueError):
-        return str(uuid.UUID(text))
-    raise HttpProblem(422, "invalid", "thread_id must be a UUID", type="invalid_request_error", param="thread_id")
-
-
 async def named_thread(threads: Threads, caller: Caller, name: str | None) -> ProgramThread | None:
-    """The thread that a client continues, or begins, under an id of its own."""
+    """The thread that a client continues, or begins, under an id of its own. Raises HttpProblem."""
     if not name:
         return None
-    thread, _ = await threads.create(caller, thread_name(name))
+    try:
+        stored = str(uuid.UUID(name))
+    except ValueError:
+        text = "thread_id must be a UUID"
+        raise HttpProblem(422, "invalid", text, type="invalid_request_error", param="thread_id") from None
+    thread, _ = await threads.create(caller, stored)
     return thread
 
 

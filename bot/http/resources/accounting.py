@@ -10,7 +10,7 @@ from bot.http.resources.sight import Sight
 from bot.http.resources.transcripts import Cost, cost_of
 from bot.store import overview
 from bot.store.overview import By
-from bot.store.usage import Spent
+from bot.store.usage import NANO, Spent
 from bot.usage.budgets import NOBODY, Payer, Scope
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Accounting:
 
 def _budget(purse: BudgetAccount, currency: str) -> Budget:
     tokens = purse.unit == "tokens"
-    per = 1 if tokens else 1_000_000_000
+    per = 1 if tokens else NANO
     return Budget(
         key=f"budgets.{purse.key}",
         share=round(purse.share, 4),

@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.access.admission import OPERATOR
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
-    from bot.operations.reload import Change, Reloader
+    from bot.operations.reload import Reloader
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.settings.yamlfile import Scalar
@@ -315,7 +315,7 @@ class ConfigFile:
             shown = text
         diff = difflib.unified_diff(masked.text.splitlines(), shown.splitlines(), "now", "then", lineterm="", n=2)
         settings, faults = self._settings(source, whole)
-        step = self._step(settings)
+        step = None if settings is None else change(self._parts.settings(), settings)
         return Checked(
             valid=settings is not None,
             faults=_hidden(masked, faults),
@@ -346,9 +346,6 @@ class ConfigFile:
                 for each in error.problems
             )
 
-    def _step(self, settings: Settings | None) -> Change | None:
-        return None if settings is None else change(self._parts.settings(), settings)
-
     def _source(self) -> tuple[SettingsSource, Path | None]:
         if self._parts.reloader is None:
             raise HttpProblem(409, "no_file", "this gateway has no config that could be reloaded")
@@ -378,7 +375,7 @@ _ON_THE_MACHINE = "edit the file on its machine"
 def _hidden(masked: Masked, faults: Iterable[Fault]) -> tuple[Fault, ...]:
     hide = masked.hidden
     return tuple(
-        Fault(line=each.line, key=hide(each.key), message=hide(each.message), suggestion=hide(each.suggestion))
+        replace(each, key=hide(each.key), message=hide(each.message), suggestion=hide(each.suggestion))
         for each in faults
     )
 

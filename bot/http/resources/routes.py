@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.params import Path as PathParameter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.http.auth import SignedIn, requires
-from bot.http.chats import FILE, SENT_FILE
+from bot.http.chats import FILE, SENT_FILE, Body
 from bot.http.errors import HttpProblem
 from bot.http.page.view import language_of
 from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
-from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
+from bot.http.resources.acting import LONGEST_REASON, Access, Acting
 from bot.http.resources.agents import Agent, Agents, Model, models_of
 from bot.http.resources.belongings import Memories, MemoryFigures, OwnMemory, Schedule, Schedules
 from bot.http.resources.capabilities import Installation, Installed, SkillList, Skills
@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
 OfAgent = Annotated[str, Query(max_length=40, description="the agent whose own memory is meant; empty: the shared one")]
 Identity = Annotated[str, PathParameter(min_length=1, max_length=300)]
-
-
-class Body(BaseModel):
-    """The body of a request: nothing unknown is accepted, so that a misspelled key is reported."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Decision(Body):
@@ -156,17 +150,17 @@ def live_router(parts: HttpParts) -> APIRouter:
     @router.post("/turns/{run_id}/stop", dependencies=[requires("runs")])
     async def stop(caller: SignedIn, run_id: Id) -> Became:
         """Stop an answer; a waiting one is dropped."""
-        return _became(await acting.stop(caller, run_id))
+        return Became(done=await acting.stop(caller, run_id))
 
     @router.post("/turns/{run_id}/run-now", dependencies=[requires("runs")])
     async def run_now(caller: SignedIn, run_id: Id) -> Became:
         """Stop what runs in its conversation, and let this one be the next."""
-        return _became(await acting.run_now(caller, run_id))
+        return Became(done=await acting.run_now(caller, run_id))
 
     @router.post("/turns/{run_id}/drop", dependencies=[requires("runs")])
     async def drop(caller: SignedIn, run_id: Id) -> Became:
         """End a waiting turn."""
-        return _became(await acting.drop(caller, run_id))
+        return Became(done=await acting.drop(caller, run_id))
 
     @router.get("/approvals", dependencies=[requires("read")])
     async def approvals(caller: SignedIn) -> tuple[Approval, ...]:
@@ -489,7 +483,3 @@ def configuration_router(parts: HttpParts) -> APIRouter:
 def _check_everybody(caller: SignedIn, everybody: bool) -> None:
     if everybody and not caller.may("operate"):
         raise HttpProblem(403, "missing_scope", "everybody=true needs the scope operate", scopes=["operate"])
-
-
-def _became(done: Done) -> Became:
-    return Became(done=done)
