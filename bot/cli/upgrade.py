@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from packaging.version import Version
 from sqlalchemy import inspect, select
 from sqlalchemy.exc import DBAPIError
 
@@ -68,7 +69,7 @@ def _report(settings: Settings) -> Report:
     package = distribution("antler")
     checkout = checkout_of(package.read_text("direct_url.json"))
     offer = tags_of(checkout) if checkout is not None else _index()
-    newer = _numbers(offer.newest) > _numbers(package.version) if offer.newest else None
+    newer = _release(offer.newest) > _release(package.version) if offer.newest else None
     revision, problem = _revision(settings)
     return Report(
         installed=package.version,
@@ -156,16 +157,12 @@ def _output(*command: str) -> str:
 def _newest(names: Iterable[str]) -> str:
     """The highest release among them, "" if there is none; pre-releases do not count."""
     releases = [found[1] for name in names if (found := RELEASE.fullmatch(name))]
-    return max(releases, key=_numbers, default="")
+    return max(releases, key=_release, default="")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """The version in a comparable form; 1.2 and 1.2.0 are the same."""
-    found = RELEASE.match(version)
-    numbers = [int(number) for number in found[1].split(".")] if found else []
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
+def _release(version: str) -> Version:
+    """The release that a version is of, or leads to; 1.2 and 1.2.0 are the same."""
+    return Version(Version(version).base_version)
 
 
 def _revision(settings: Settings) -> tuple[str | None, str]:

@@ -116,5 +116,5 @@ def test_what_people_read(newer: bool | None, revision: str | None, fits: bool, 
     ("older", "newer"), [("0.9", "0.10"), ("1.0.0", "1.0.1"), ("1.0.0.dev3", "1.1"), ("0.0", "0.0.1")]
 )
 def test_versions_are_compared_as_numbers(older: str, newer: str) -> None:
-    assert upgrade._numbers(older) < upgrade._numbers(newer)
-    assert upgrade._numbers("1.2") == upgrade._numbers("1.2.0")
+    assert upgrade._release(older) < upgrade._release(newer)
+    assert upgrade._release("1.2") == upgrade._release("1.2.0")
