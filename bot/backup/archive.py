@@ -15,6 +15,7 @@ import tempfile
 import zlib
 from contextlib import contextmanager
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, cast
 
@@ -86,7 +87,7 @@ class Writer:
         except OSError as error:
             self.left_out.append(f"{name}: {error.strerror}")
             return
-        self._add_folder(folder, name)
+        self._tar.addfile(_anonymous(self._tar.gettarinfo(str(folder), name)))
         for entry in found:
             if entry.name in skip:
                 continue
@@ -118,10 +119,6 @@ class Writer:
             self._tar.addfile(_anonymous(info), cast("IO[bytes]", copy))
         self.entries.append(Entry(path=_shown(name), size=info.size, sha256=digest.hexdigest()))
         self._tell(name, info.size)
-
-    def _add_folder(self, folder: Path, name: str) -> None:
-        info = self._tar.gettarinfo(str(folder), name)
-        self._tar.addfile(_anonymous(info))
 
     def _add_link(self, path: Path, name: str) -> None:
         try:
@@ -213,7 +210,8 @@ def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
                 pass
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise BadArchive(f"{path} cannot be read: {error}") from error
-    if sorted(found, key=_path_of) != sorted(manifest.entries, key=_path_of):
+    by_path = attrgetter("path")
+    if sorted(found, key=by_path) != sorted(manifest.entries, key=by_path):
         raise BadArchive(f"{path} does not match its manifest ({_difference(found, manifest)}): do not use it")
     inside = folder.resolve()
     for name, target in links:
@@ -298,10 +296,6 @@ def _set_owner_and_mode(place: Path, info: tarfile.TarInfo) -> None:
 def _shown(name: str) -> str:
     """A name in a form that JSON accepts; bytes that are not UTF-8 are escaped."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _path_of(entry: Entry) -> str:
-    return entry.path
 
 
 def _difference(found: list[Entry], manifest: Manifest) -> str:
