@@ -40,21 +40,20 @@ def event(kind: str, data: Any, number: str = "") -> str:
 
 def stream(
     events: AsyncGenerator[str, None],
-    every: float = HEARTBEAT_SECONDS,
-    still: Callable[[], bool] = lambda: True,
-    closing: asyncio.Event | None = None,
+    every: float,
+    still: Callable[[], bool],
+    closing: asyncio.Event,
     *,
-    retry: bool = True,
+    retry: bool,
 ) -> StreamingResponse:
     """An answer of these events (see `event`), with a comment after that many seconds without one. The generator is
-    closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which supplies `still` and `closing`.
+    closed when the reader is gone.
 
     still: whether the reader may continue; checked before each event and comment. closing: set when the listener ends.
     retry: readers are told when to reconnect; some clients mistake that for an event.
     """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    alive = _alive(events, every, still, closing or asyncio.Event(), retry=retry)
-    return EventStream(alive, headers=headers)
+    return EventStream(_alive(events, every, still, closing, retry=retry), headers=headers)
 
 
 async def _alive(
