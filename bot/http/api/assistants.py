@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from bot.http.api.models import AssistantSearch, AssistantTold
-from bot.http.auth import SignedIn, requires
+from bot.http.auth import requires
 from bot.http.errors import not_found
 
 if TYPE_CHECKING:
@@ -66,44 +66,44 @@ def assistants_router(parts: HttpParts) -> APIRouter:
         return {"ok": True}
 
     @router.get("/info", dependencies=[READ])
-    async def info(caller: SignedIn) -> dict[str, Any]:
+    async def info() -> dict[str, Any]:
         return {"name": "antler", "version": version("antler"), "flags": {"assistants": True, "crons": False}}
 
     @router.post("/assistants/search", dependencies=[READ], response_model=list[AssistantTold])
-    async def search(caller: SignedIn, body: AssistantSearch) -> JSONResponse:
+    async def search(body: AssistantSearch) -> JSONResponse:
         every, after = assistants.found(body), body.offset + body.limit
         headers = {"X-Pagination-Next": str(after)} if after < len(every) else {}
         return JSONResponse(every[body.offset : after], headers=headers)
 
     @router.post("/assistants/count", dependencies=[READ], response_model=int)
-    async def count(caller: SignedIn, body: AssistantSearch) -> JSONResponse:
+    async def count(body: AssistantSearch) -> JSONResponse:
         return JSONResponse(len(assistants.found(body)))
 
     @router.get("/assistants/{assistant_id}", dependencies=[READ], response_model=AssistantTold)
-    async def get(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
+    async def get(assistant_id: str) -> dict[str, Any]:
         return assistants.told(assistant_id)
 
     @router.get("/assistants/{assistant_id}/graph", dependencies=[READ])
-    async def graph(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
+    async def graph(assistant_id: str) -> dict[str, Any]:
         assistants.told(assistant_id)
         edges = [{"source": source, "target": target} for source, target in EDGES]
         return {"nodes": [{"id": name, "type": "runnable", "data": {"name": name}} for name in NODES], "edges": edges}
 
     @router.get("/assistants/{assistant_id}/schemas", dependencies=[READ])
-    async def schemas(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
+    async def schemas(assistant_id: str) -> dict[str, Any]:
         state = dict.fromkeys(("input_schema", "output_schema", "state_schema"), MESSAGES)
         name = assistants.told(assistant_id)["graph_id"]
         return {"graph_id": name, **state, "config_schema": None, "context_schema": None}
 
     @router.get("/assistants/{assistant_id}/subgraphs", dependencies=[READ])
     @router.get("/assistants/{assistant_id}/subgraphs/{namespace}", dependencies=[READ], include_in_schema=False)
-    async def subgraphs(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
+    async def subgraphs(assistant_id: str) -> dict[str, Any]:
         """Always empty: subagents are tools of the agent."""
         assistants.told(assistant_id)
         return {}
 
     @router.post("/assistants/{assistant_id}/versions", dependencies=[READ], response_model=list[AssistantTold])
-    async def versions(caller: SignedIn, assistant_id: str) -> JSONResponse:
+    async def versions(assistant_id: str) -> JSONResponse:
         """The current version, which is the only one."""
         return JSONResponse([assistants.told(assistant_id)])
 

@@ -122,11 +122,11 @@ def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
         return {"id": name, "object": "model", "created": since, "owned_by": "antler"}
 
     @router.get("/models", dependencies=[requires("read")])
-    async def models(caller: SignedIn) -> dict[str, Any]:
+    async def models() -> dict[str, Any]:
         return {"object": "list", "data": [model(name) for name in parts.agents.definitions]}
 
     @router.get("/models/{name}", dependencies=[requires("read")])
-    async def one_model(caller: SignedIn, name: str) -> dict[str, Any]:
+    async def one_model(name: str) -> dict[str, Any]:
         return model(answers.agent(name))
 
     @router.post(

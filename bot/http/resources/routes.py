@@ -131,7 +131,7 @@ def live_router(parts: HttpParts) -> APIRouter:
     live, requests, acting = Live(parts), Requests(parts), Acting(parts)
 
     @router.get("/health", dependencies=[requires("read")])
-    async def health(caller: SignedIn) -> Health:
+    async def health() -> Health:
         """Whether all is well."""
         return await live.health()
 
@@ -173,7 +173,7 @@ def live_router(parts: HttpParts) -> APIRouter:
         return Became(done=await acting.decide(caller, approval, body.decision, body.reason))
 
     @router.get("/mcp", dependencies=[requires("operate")])
-    async def servers(caller: SignedIn) -> tuple[Server, ...]:
+    async def servers() -> tuple[Server, ...]:
         """List servers of tools."""
         return live.servers()
 
@@ -186,7 +186,7 @@ def access_router(parts: HttpParts) -> APIRouter:
     requests, acting = Requests(parts), Acting(parts)
 
     @router.get("/pairings", dependencies=[requires("operate")])
-    async def pairings(caller: SignedIn) -> tuple[Pairing, ...]:
+    async def pairings() -> tuple[Pairing, ...]:
         """List people and groups that ask for access."""
         return requests.pairings()
 
@@ -201,7 +201,7 @@ def access_router(parts: HttpParts) -> APIRouter:
         return await acting.pair(caller, body.code)
 
     @router.get("/access", dependencies=[requires("operate")])
-    async def access(caller: SignedIn, account: Annotated[str | None, Query(max_length=40)] = None) -> list[Access]:
+    async def access(account: Annotated[str | None, Query(max_length=40)] = None) -> list[Access]:
         """List all people and groups with a decision, as `antler access list` shows them."""
         return acting.access(account)
 
@@ -394,7 +394,7 @@ def own_router(parts: HttpParts) -> APIRouter:
         return await memories.own(caller)
 
     @router.get("/memories", dependencies=[requires("operate")])
-    async def figures(caller: SignedIn) -> tuple[MemoryFigures, ...]:
+    async def figures() -> tuple[MemoryFigures, ...]:
         """The sizes of everyone's memories, without their content."""
         return await memories.figures()
 
@@ -428,7 +428,7 @@ def skills_router(parts: HttpParts) -> APIRouter:
         return await skills.fetch(caller, body.address, replace=body.replace)
 
     @router.get("/skills/installs", dependencies=[requires("admin")])
-    async def installs(caller: SignedIn) -> tuple[Installation, ...]:
+    async def installs() -> tuple[Installation, ...]:
         """The progress of this process's installations, newest first."""
         return skills.installations()
 
@@ -450,7 +450,7 @@ def skills_router(parts: HttpParts) -> APIRouter:
         return await agents_had.list(caller)
 
     @router.get("/models", dependencies=[requires("read")])
-    async def models(caller: SignedIn) -> tuple[Model, ...]:
+    async def models() -> tuple[Model, ...]:
         """List the models that can be chosen, with their abilities and costs."""
         return models_of(parts)
 
@@ -468,7 +468,7 @@ def configuration_router(parts: HttpParts) -> APIRouter:
         return await file.read(caller)
 
     @router.post("/check", dependencies=[requires("admin")])
-    async def check(caller: SignedIn, body: ConfigText) -> Checked:
+    async def check(body: ConfigText) -> Checked:
         """Check a changed text, and show its effects. Nothing is written."""
         return await file.check(body.text, body.base)
 
