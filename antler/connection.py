@@ -79,12 +79,7 @@ class Connection:
         self.retry_seconds = retry_seconds
 
     async def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        content: Callable[[], AsyncIterator[bytes]] | None = None,
-        **request: Any,
+        self, method: str, path: str, *, content: Callable[[], AsyncIterator[bytes]] | None = None, **request: Any
     ) -> httpx.Response:
         """Send a request, which may arrive twice, and return its answer. content: gives its body for each try. request:
         as httpx takes it. Raises RequestFailed, Unreachable."""

@@ -227,11 +227,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
         mine.require(caller, chat)
         return parts.gatekeeper.stream(caller, mine.follow(caller, chat, last_event_id))
 
-    @router.get(
-        "/conversations/{chat}/files/{message_id}",
-        dependencies=[requires("read")],
-        **FILE,
-    )
+    @router.get("/conversations/{chat}/files/{message_id}", dependencies=[requires("read")], **FILE)
     async def file(caller: SignedIn, chat: str, message_id: str) -> FileResponse:
         found = await talk(caller).file(caller, chat, message_id)
         return file_of_answer(found.path, found.name, found.mime_type)

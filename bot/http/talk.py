@@ -100,7 +100,7 @@ class Talk:
         """The conversation's key in the store."""
         return f"{self.account}:{chat}"
 
-    async def conversations(self, caller: Caller, *, limit: int = 50, before: datetime | None = None) -> list[Listed]:
+    async def conversations(self, caller: Caller, *, limit: int, before: datetime | None = None) -> list[Listed]:
         """The caller's conversations, most recently used first. before: only those used earlier."""
         most = max(1, min(limit, MOST_LISTED))
         return await self._store.read(lambda tx: shown.listed(tx, self.account, caller.person, most, before))
@@ -329,7 +329,7 @@ class Talk:
                 yield event(change.type, change.data, number)
 
     async def changes(
-        self, caller: Caller, chat: str, last_event_id: str | None = None
+        self, caller: Caller, chat: str, last_event_id: str | None
     ) -> AsyncGenerator[tuple[str, Change], None]:
         """The same changes as values, each with its id."""
         self.require(caller, chat)
@@ -393,16 +393,12 @@ class Talk:
 def parts_of(reply: Answered) -> list[Shown]:
     """The messages of a reply, derived from what is stored of it."""
     if reply.message is None:
-        return [_growing(reply, message_id) for message_id in reply.message_ids]
+        return [Shown(message_id=each, reply_to=reply.reply_to, at=reply.at) for each in reply.message_ids]
     return [
         # Each has its own time, so that a page of a chat can begin with any of them.
         shown_part(part, message_id, reply.reply_to, reply.at + timedelta(microseconds=part.index))
         for part, message_id in zip(laid_out(reply.message), reply.message_ids, strict=False)
     ]
-
-
-def _growing(reply: Answered, message_id: str) -> Shown:
-    return Shown(message_id=message_id, reply_to=reply.reply_to, at=reply.at)
 
 
 def _kind(mime_type: str) -> AttachmentKind:

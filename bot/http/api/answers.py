@@ -187,9 +187,9 @@ class Reading:
             if stops and not through and not self._answers.parts.runs.suspending:
                 runs.cancel_soon(answer.row)
 
-    async def whole(self, *, stops: bool = True) -> Answer:
+    async def whole(self) -> Answer:
         """The answer, once the run has ended or waits. Raises HttpProblem where there is none."""
-        async with aclosing(self.pieces(stops=stops)) as pieces:
+        async with aclosing(self.pieces()) as pieces:
             async for _ in pieces:
                 pass
         if (error := self.answer.error()) is not None:

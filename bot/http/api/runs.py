@@ -245,12 +245,10 @@ class Runs:
         ids = await self._store.read(lambda tx: programs.runs_of(tx, thread.key, limit, offset, states))
         return [await self.load(run_id) for run_id in ids]
 
-    async def detail(self, row: RunRow) -> str | None:
-        """The stored detail of how it ended."""
-        return await self._store.read(lambda tx: runs.detail_of(tx, row.run_id))
-
     async def problem(self, row: RunRow) -> Problem | None:
-        return problem_of(row, await self.detail(row)) if row.state.ended else None
+        if not row.state.ended:
+            return None
+        return problem_of(row, await self._store.read(lambda tx: runs.detail_of(tx, row.run_id)))
 
     async def tokens(self, row: RunRow) -> Totals:
         spent = await self._store.read(lambda tx: usage.spent(tx, run_id=row.run_id, thread_id=row.thread_id))

@@ -79,9 +79,6 @@ class StaticFiles:
         """The name under which a file is served."""
         return self._files[0][file]
 
-    def get(self, name: str) -> StaticFile | None:
-        return self._files[1].get(name)
-
     @property
     def served(self) -> Mapping[str, StaticFile]:
         return self._files[1]
@@ -207,7 +204,7 @@ def frame_router(pages: Pages) -> APIRouter:
 
     @router.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:
-        file = pages.static.get(name)
+        file = pages.static.served.get(name)
         if file is None:
             raise not_found()
         headers = {"Cache-Control": f"public, max-age={YEAR}, immutable", "Vary": "Accept-Encoding"}

@@ -103,13 +103,7 @@ def usage_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room, accounting = APIRouter(include_in_schema=False), Room(pages), Accounting(parts)
 
     @router.get("/usage", dependencies=[room.opens()])
-    async def usage(
-        request: Request,
-        caller: SignedIn,
-        by: str = "model",
-        days: int = 30,
-        all: str = "",
-    ) -> Response:
+    async def usage(request: Request, caller: SignedIn, by: str = "model", days: int = 30, all: str = "") -> Response:
         everybody = caller.may("operate") and all != "no"
         way = cast("By", by if by in WAYS else "model")
         days = days if days in PERIODS else 30

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bot.http.resources.requests import Approval, Pairing, Requests
 from bot.http.resources.sight import Sight
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bot.operations.health import Condition, Connection
     from bot.operations.workers import WorkerSeen
     from bot.runs.active import ActiveRun
-    from bot.store.overview import Timings
     from bot.store.rows import RunRow
 
 WINDOW = timedelta(hours=24)
@@ -246,7 +245,13 @@ class Live:
             Failure(run_id=f.run_id, conversation=f.conversation, state=f.state, reason=f.detail, at=f.ended_at)
             for f in failed
         )
-        self._known = (moment, _pace(told), failures)
+        pace = Pace(
+            first_words=_spread(told.first_words),
+            whole=_spread(told.whole),
+            shown=_spread(told.shown),
+            endings=told.endings,
+        )
+        self._known = (moment, pace, failures)
         return self._known[1:]
 
     # Accounts.
@@ -341,13 +346,13 @@ class Live:
         return tuple(Server(name=f.name, state=f.state, tools=f.tools, detail=f.detail) for f in facts)
 
 
-def _health(machine: Mapping[str, object]) -> Health:
+def _health(machine: Mapping[str, Any]) -> Health:
     return Health(
-        well=bool(machine["healthy"]),
-        version=str(machine["version"]),
-        uptime=float(str(machine["uptime"])),
-        running=int(str(machine["running"])),
-        waiting=int(str(machine["waiting"])),
+        well=machine["healthy"],
+        version=machine["version"],
+        uptime=machine["uptime"],
+        running=machine["running"],
+        waiting=machine["waiting"],
     )
 
 
@@ -404,15 +409,6 @@ def _step(active: ActiveRun | None, *, in_words: bool) -> str:
         return ""
     lines = active.view.status.strip().splitlines()
     return lines[-1].strip() if lines else ""
-
-
-def _pace(told: Timings) -> Pace:
-    return Pace(
-        first_words=_spread(told.first_words),
-        whole=_spread(told.whole),
-        shown=_spread(told.shown),
-        endings=told.endings,
-    )
 
 
 def _spread(values: Sequence[int]) -> Spread:
