@@ -3,8 +3,7 @@
 A router is a function `(parts: HttpParts) -> APIRouter` in a file of this room, and a line in `routers`. The caller is
 a dependency: `caller: SignedIn`; so are scopes: `dependencies=[requires("operate")]` (auth.py). Conversations are
 reached through `parts.web` (people in browsers) and `parts.api` (programs), which give a caller only their own
-(talk.py). Errors: raise HttpProblem (errors.py). Streams: `Gatekeeper.stream`. docs/http.md is for
-people.
+(talk.py). Errors: raise HttpProblem (errors.py). Streams: `Gatekeeper.stream`. docs/http.md describes what people see.
 """
 
 from __future__ import annotations

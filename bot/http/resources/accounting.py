@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from bot.http.resources.sight import Sight
 from bot.http.resources.transcripts import Cost, cost_of
 from bot.store import overview
 from bot.store.overview import By
@@ -67,11 +66,10 @@ class Accounting:
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
-        self._sight = Sight(parts)
 
     async def usage(self, caller: Caller, by: By, days: int, *, everybody: bool) -> Usage:
         """The usage of some days. days: 1 to MOST_DAYS, in the gateway's time zone."""
-        everybody = everybody and self._sight.operates(caller)
+        everybody = everybody and caller.may("operate")
         speaker = None if everybody else caller.person
         counted = self._parts.spending.days
         dates = [counted.today - timedelta(days=back) for back in reversed(range(max(1, min(days, MOST_DAYS))))]

@@ -59,7 +59,7 @@ class Schedules:
 
     async def list(self, caller: Caller, *, everybody: bool) -> tuple[Schedule, ...]:
         """The schedules that a caller may see. everybody: those of everyone, for operators."""
-        person = None if everybody and self._sight.operates(caller) else caller.person
+        person = None if everybody and caller.may("operate") else caller.person
         rows = await self._parts.store.read(lambda tx: schedules.active(tx, person, SHOWN_SCHEDULES))
         return tuple(self._told(caller, row) for row in rows)
 

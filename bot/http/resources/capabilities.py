@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.control.actions import Action
 from bot.http.errors import HttpProblem
-from bot.http.resources.sight import Sight, log_act, unknown
+from bot.http.resources.sight import log_act, unknown
 from bot.skills.installing import InstallRefused
 from bot.skills.tool import removed, waiting_skills
 from harness.agents.profiles import DEFAULT
@@ -96,11 +96,10 @@ class Skills:
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
-        self._sight = Sight(parts)
 
     async def list(self, caller: Caller) -> SkillList:
         """All skills that the caller's own chats have with the default agent."""
-        settings, operates, off = self._parts.settings(), self._sight.operates(caller), self._parts.skills.disabled
+        settings, operates, off = self._parts.settings(), caller.may("operate"), self._parts.skills.disabled
         view = await asyncio.to_thread(self._parts.skills.view, caller.person, DEFAULT)
         waiting = await asyncio.to_thread(lambda: list(waiting_skills(settings))) if operates else []
         return SkillList(

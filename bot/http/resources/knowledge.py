@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bot.control.actions import Action
 from bot.http.errors import HttpProblem
-from bot.http.resources.sight import Sight, log_act, unknown
+from bot.http.resources.sight import log_act, unknown
 from bot.http.talk import too_much
 from bot.knowledge.keeper import ARRIVING, FILE, MAIN, MEGABYTE, Addition, LimitReached
 from bot.knowledge.reading import Unreadable
@@ -134,11 +134,10 @@ class Collections:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._knowledge = parts.knowledge
-        self._sight = Sight(parts)
 
     async def list(self, caller: Caller, language: str = "en") -> Library:
         """The documents that a caller may see. language: of the problems."""
-        knowledge, operates = self._knowledge, self._sight.operates(caller)
+        knowledge, operates = self._knowledge, caller.may("operate")
         if not knowledge.settings.enabled:
             return Library(enabled=False, own=(), everybodys=(), documents=(), troubles={}, reading=(0, 0))
         own, everybodys = await knowledge.documents(caller.person), await knowledge.documents(EVERYBODYS)

@@ -286,7 +286,7 @@ class Live:
     async def turns(self, caller: Caller, *, everybody: bool) -> tuple[tuple[Turn, ...], int]:
         """Running and waiting turns, in order, and how many more there are. everybody: not only the caller's own."""
         rows = await self._parts.store.read(runs.unended)
-        everybody = everybody and self._sight.operates(caller)
+        everybody = everybody and caller.may("operate")
         active = self._parts.runs.active
         line: dict[str, list[RunRow]] = {}
         for row in sorted(rows, key=runs.in_turn):

@@ -75,7 +75,7 @@ class Requests:
 
     async def approvals(self, caller: Caller) -> tuple[Approval, ...]:
         """Pending requests: those of everyone for operators, else the caller's own."""
-        now, of = self._clock.now(), None if self._sight.operates(caller) else caller.person
+        now, of = self._clock.now(), None if caller.may("operate") else caller.person
         rows = await self._parts.store.read(
             lambda tx: [
                 (row, run)
@@ -108,13 +108,13 @@ class Requests:
         """Whether the caller may read a request: their own, in a thread they may read, or for administrators only."""
         if row.requester == caller.person or self._sight.reads(caller, run.context.owner):
             return True
-        return row.admins_only and self._sight.operates(caller)
+        return row.admins_only and caller.may("operate")
 
     def decisions(self, caller: Caller, row: ApprovalRow, run: RunRow) -> tuple[Answer, ...]:
         """The answers that a caller may give: no one allows what they cannot read."""
         if not self._sight.acts(caller, row.requester):
             return ()
-        if not self.reads_call(caller, row, run) or (row.admins_only and not self._sight.operates(caller)):
+        if not self.reads_call(caller, row, run) or (row.admins_only and not caller.may("operate")):
             return ("deny",)
         return ("once", "deny") if row.is_exact else ("once", "chat", "deny")
 

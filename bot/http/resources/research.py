@@ -22,7 +22,7 @@ from bot.texts.commands import unmarked
 from channels.message import Message, Sender
 from harness.files.spool import Spool, SpoolSettings
 from harness.research.plan import StepType
-from harness.research.record import RESUMABLE, Phase
+from harness.research.record import RESUMABLE, Finding, Phase
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,7 +174,7 @@ class Researches:
 
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> ResearchList:
         """The researches of the caller's newest threads after `skip`, or of all where administrators read them."""
-        everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
+        everybody = everybody and self._sight.reads_all(caller)
         person = None if everybody else caller.person
         async with self._parts.gatekeeper.searching(caller):
             threads, rows = await self._parts.store.read(
@@ -242,9 +242,9 @@ class Researches:
         shown = next((plan for plan in views if len(plan) == len(research.steps) + 1), ())
         live: list[StepState] = [_LIVE[str(status)] for _, status in shown]
         live = live or ["open"] * (len(research.steps) + 1)
-        steps = []
+        steps, ended = [], research.ended_steps
         for step, state in zip(research.steps, live, strict=False):
-            finding = research.ended_steps.get(step.id)
+            finding = ended.get(step.id, Finding(state="open"))
             steps.append(
                 ResearchStep(
                     id=step.id,
@@ -252,12 +252,12 @@ class Researches:
                     description=step.description,
                     kind=step.type,
                     after=step.depends_on,
-                    state=state if finding is None else finding.state,
-                    finding=finding.text if finding is not None else "",
-                    detail=finding.detail if finding is not None else "",
-                    seconds=finding.seconds if finding is not None else 0,
-                    calls=finding.calls if finding is not None else 0,
-                    cut=finding is not None and finding.cut,
+                    state=finding.state if step.id in ended else state,
+                    finding=finding.text,
+                    detail=finding.detail,
+                    seconds=finding.seconds,
+                    calls=finding.calls,
+                    cut=finding.cut,
                 )
             )
         return tuple(steps), "completed" if research.delivered else live[-1]

@@ -24,18 +24,13 @@ class Sight:
     def __init__(self, parts: HttpParts) -> None:
         self._settings = parts.settings
 
-    @property
-    def all_is_read(self) -> bool:
-        """Whether administrators read everybody's threads here."""
-        return self._settings().http.admins_read_threads
-
-    def operates(self, caller: Caller) -> bool:
-        """Whether the caller sees the states of everything and may stop, decide and give access."""
-        return caller.may("operate")
+    def reads_all(self, caller: Caller) -> bool:
+        """Whether the caller may read everybody's threads."""
+        return self._settings().http.admins_read_threads and caller.may("operate")
 
     def reads(self, caller: Caller, owner: str) -> bool:
         """Whether the caller may read the words of a thread, a memory or a schedule. owner: whose it is."""
-        return owner == caller.person or (self.all_is_read and caller.may("operate"))
+        return owner == caller.person or self.reads_all(caller)
 
     def acts(self, caller: Caller, person: str) -> bool:
         """Whether the caller may stop, drop or decide on a person's runs."""

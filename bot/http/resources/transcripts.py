@@ -168,25 +168,25 @@ class Transcripts:
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> Threads:
         """The caller's threads with their part of those of groups, or all where administrators read them; and for
         operators how many others have."""
-        everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
+        everybody = everybody and self._sight.reads_all(caller)
         person = None if everybody else caller.person
         limit = SHOWN_THREADS + 1
         found, spent, others = await self._parts.store.read(
             lambda tx: (
                 (rows := overview.threads_of(tx, person, limit, skip)),
                 overview.spent_by_threads(tx, rows),
-                overview.count_others(tx, caller.person) if self._sight.operates(caller) else None,
+                overview.count_others(tx, caller.person) if caller.may("operate") else None,
             )
         )
         return Threads(
             threads=tuple(_listed(row, caller, spent.get(row.thread_id)) for row in found[:SHOWN_THREADS]),
             more=len(found) > SHOWN_THREADS,
-            others=None if others is None else Others(**others._asdict(), readable=self._sight.all_is_read),
+            others=None if others is None else Others(**others._asdict(), readable=self._sight.reads_all(caller)),
         )
 
     async def search(self, caller: Caller, text: str, *, everybody: bool = False) -> Threads:
         """Those of these threads whose title, or one message, has all of the words; the newest SHOWN_THREADS."""
-        everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
+        everybody = everybody and self._sight.reads_all(caller)
         wanted, person = search.words_of(text), None if everybody else caller.person
         async with self._parts.gatekeeper.searching(caller):
             found = await self._parts.store.read(lambda tx: search.threads_with(tx, person, wanted, SHOWN_THREADS + 1))
