@@ -68,10 +68,10 @@ class Unwritable(Exception):
 class ConfigFiles:
     """The config file and the .env beside it. fresh: an existing config is replaced, and kept under another name."""
 
-    def __init__(self, path: Path, env: Mapping[str, str], *, fresh: bool = False) -> None:
+    def __init__(self, path: Path, env: Mapping[str, str]) -> None:
         self.path = path.absolute()
         self.env_path = self.path.parent / ENV_FILE
-        self.fresh = fresh
+        self.fresh = False
         self._env = env
 
     @property

@@ -178,7 +178,8 @@ def test_each_secret_is_read_back_as_it_was(tmp_path: Path, secret: str) -> None
 
 def test_a_new_beginning_keeps_the_old_config(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("channels: {console: {}}\nlocale: en\n")
-    files = ConfigFiles(tmp_path / "config.yaml", {}, fresh=True)
+    files = ConfigFiles(tmp_path / "config.yaml", {})
+    files.fresh = True
     files.write(Draft({"channels": {"console": {}}}))
     assert "locale" not in files.path.read_text()
     assert list(files.settings(Draft()).channels) == ["console"]
