@@ -65,12 +65,12 @@ class ScheduleService:
         return _told(made)
 
     async def own(self, ctx: RunContext) -> list[Schedule]:
-        """See the port."""
+        """The active schedules of a run's person in its chat."""
         rows = await self._store.read(lambda tx: schedules.in_chat(tx, _run(tx, ctx).address, ctx.speaker.id))
         return [_told(row) for row in rows]
 
     async def cancel(self, ctx: RunContext, schedule_id: str) -> Schedule | None:
-        """See the port."""
+        """End one of these; None where there is none of that id."""
         now = self._store.clock.now()
 
         def unit(tx: Connection) -> ScheduleRow | None:
