@@ -133,8 +133,12 @@ def test_a_command_of_the_chat_is_one(page: Path) -> None:
 @table("page", PAGES)
 def test_a_key_of_the_config_is_one(page: Path) -> None:
     for span in inline(page, "code_inline"):
-        if (path := re.fullmatch(r"([a-z_]+)((?:\.[a-z_]+|\[\])+)", span.content)) and is_section(path[1]):
-            assert is_key(span.content), f"{page.name}: {span.content}"
+        path = re.fullmatch(r"(([a-z_]+)(?:\.[a-z_]+|\[\])+)(: .+)?", span.content)
+        if path is not None and is_section(path[2]):
+            assert is_key(path[1]), f"{page.name}: {span.content}"
+            known = configuration.paths().get(path[1])
+            is_value = known is None or configuration.takes(known) != configuration.SECTION
+            assert is_value or path[3] is None, f"{page.name}: {span.content}"
     for config in configs(page):
         for key in keys_of(config):
             assert is_key(key), f"{page.name}: {key}"
