@@ -150,10 +150,10 @@ def _path(above: str, key: str, known: Mapping[str, FieldInfo]) -> str:
 def _row(path: str, field: FieldInfo, said: Told) -> str:
     """A row of the table; "" for a section without a description of its own."""
     kind, meaning = takes(field), said.meaning
-    if kind == SECTION and not meaning:
-        return ""
     if path.startswith(f"channels.{NAME}."):
         meaning = COMMON[field_name(path)]
+    if kind == SECTION and not meaning:
+        return ""
     alternatives = kind.replace("`", "")
     meaning = meaning.removeprefix(alternatives).removeprefix(":").strip() if alternatives else meaning
     cells = (f"`{path}`", kind, _default(field, said), meaning)
@@ -185,10 +185,14 @@ def takes(field: FieldInfo) -> str:
     for each in field.metadata:
         low, high = getattr(each, "ge", None), getattr(each, "le", None)
         over = getattr(each, "gt", None)
-        bounds += [f"{low:g} or more"] if low is not None and high is None else []
-        bounds += [f"more than {over:g}"] if over is not None else []
-        bounds += [f"at most {high:g}"] if high is not None else []
+        bounds += [f"{_figure(low)} or more"] if low is not None and high is None else []
+        bounds += [f"more than {_figure(over)}"] if over is not None else []
+        bounds += [f"at most {_figure(high)}"] if high is not None else []
     return " ".join(filter(None, [_kind(field.annotation), ", ".join(bounds)]))
+
+
+def _figure(value: float) -> str:
+    return f"{value:f}".rstrip("0").rstrip(".")
 
 
 def _kind(annotation: Any) -> str:
@@ -196,7 +200,7 @@ def _kind(annotation: Any) -> str:
     if origin is Annotated:
         return _kind(inner[0])
     if origin is Literal:
-        return " | ".join(f"`{each}`" for each in inner)
+        return " | ".join(f"`{str(each).lower() if isinstance(each, bool) else each}`" for each in inner)
     if origin in (Union, UnionType):
         return " | ".join(_kind(each) for each in inner if each is not type(None))
     if origin in (tuple, frozenset, list):

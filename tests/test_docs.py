@@ -77,6 +77,12 @@ def test_the_reference_is_that_of_the_settings() -> None:
     assert configuration.PAGE.read_text(encoding="utf-8") == configuration.page(), "python -m tests.configuration"
 
 
+def test_the_reference_has_every_key_of_an_account() -> None:
+    written = configuration.page()
+    for key in configuration.COMMON:
+        assert f"| `channels.{configuration.NAME}.{key}` |" in written
+
+
 @table("page", PAGES)
 def test_a_link_leads_somewhere(page: Path) -> None:
     links = [str(token.attrs["href"]) for token in inline(page, "link_open")]
