@@ -167,7 +167,7 @@ def field_name(path: str) -> str:
 def _default(field: FieldInfo, said: Told) -> str:
     default = field.get_default(call_default_factory=True, validated_data={})
     if default is PydanticUndefined:
-        return "required"
+        return "" if "default " in said.meaning else "required"
     if isinstance(default, BaseModel):
         return f"`{said.shown}`" if said.shown.startswith("{") else ""
     if isinstance(default, bool):
