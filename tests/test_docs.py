@@ -126,6 +126,21 @@ def check_command(page: Path, words: list[str], rest: str) -> None:
         assert option in known | {"--help"}, f"{page.name}: antler {' '.join(words)} {option}"
 
 
+def with_option(command: Any, option: str, *above: str) -> Iterator[str]:
+    """The commands that take an option."""
+    if any(option in parameter.opts for parameter in command.params):
+        yield " ".join(above)
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from with_option(inner, option, *above, name)
+
+
+def test_the_commands_that_print_json_are_listed() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    (listed,) = [part for part in page.split("\n\n") if "take `--json`" in part]
+    named = {name.removesuffix(" --check") for name in re.findall(r"`([a-z][^`]+)`", listed)}
+    assert named == set(with_option(command_line(), "--json"))
+
+
 @table("page", PAGES)
 def test_a_command_of_the_chat_is_one(page: Path) -> None:
     texts = texts_for("en")
