@@ -15,9 +15,11 @@ COPY constraints-sandbox.txt ./
 COPY sandbox/__init__.py sandbox/base.py sandbox/policy.py sandbox/build_runtime.py ./sandbox/
 RUN mkdir -p /opt/antler && { [ "$RUNTIME" = no ] || python3 -m sandbox.build_runtime --folder /opt/antler; }
 
+# Antler's extras; --build-arg EXTRAS=scale,tracing,anthropic adds a vendor's chat models.
+ARG EXTRAS=scale,tracing
 # .dockerignore admits only the sources.
 COPY . .
-RUN /opt/app/bin/pip install -c constraints.txt --build-constraint constraints.txt '.[scale,tracing]'
+RUN /opt/app/bin/pip install -c constraints.txt --build-constraint constraints.txt ".[$EXTRAS]"
 
 FROM ${BASE}
 

@@ -125,6 +125,15 @@ def test_what_compose_sets_is_a_setting(name: str) -> None:
     assert (settings.database.url is not None) == (name == "bot-postgres")
 
 
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.scale.yaml"])
+def test_the_extras_of_the_image_can_be_chosen(name: str) -> None:
+    (default,) = re.findall(r"^ARG EXTRAS=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert set(default.split(",")) <= set(EXTRAS)
+    services = yaml.safe_load((ROOT / name).read_text())["services"].values()
+    built = [service["build"]["args"]["EXTRAS"] for service in services if service.get("image") == "antler"]
+    assert set(built) == {f"${{EXTRAS:-{default}}}"}
+
+
 def test_the_sandbox_server_of_compose_can_read_its_settings() -> None:
     text = _interpolated(
         COMPOSE["services"]["sandbox"]["environment"]["SETTINGS"], {"SANDBOX_TOKEN": "0123456789abcdef"}
