@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from bot.__main__ import app
 from bot.access.pairing import frame
 from bot.commands.table import ALIASES
+from bot.doctor.doctor import SUBJECTS
 from bot.texts import texts_for
 from channels.base import ChatLink
 from harness.models.tour_texts import first_screen
@@ -169,6 +170,13 @@ def shown(page: Path, words: str) -> list[str]:
     """The lines of the page's block that contains these words, without the notes after ◀."""
     (block,) = [token.content for token in tokens(page) if token.type == "fence" and words in token.content]
     return [line.partition("◀")[0].rstrip() for line in block.splitlines()]
+
+
+def test_everything_that_doctor_looks_at_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    table_of_subjects = page.partition("| subject |")[2].partition("\n\n")[0]
+    named = re.findall(r"^\| ([A-Z][\w ]+?) \|", table_of_subjects, re.MULTILINE)
+    assert named == list(dict.fromkeys(subject.title for subject in SUBJECTS))
 
 
 def test_the_terminal_shows_the_list_that_the_page_shows() -> None:
