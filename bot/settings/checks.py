@@ -33,6 +33,7 @@ ONE_CALL = re.compile(
     r"(?<=[^/])/(chat/completions|audio/transcriptions|audio/speech|images/generations|completions|responses|embeddings|messages|models)/*$"
 )
 """The path of a call's address in examples and dashboards, which is often pasted instead of the service's address."""
+NOT_FOUND = "its Python package is not installed, or not where Antler looks"
 SHARED_FOLDERS = ("threads", "users", "spool")
 """Folders in data_dir that may come from another file system, with other rights."""
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
@@ -157,68 +158,61 @@ def _access_entries(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
         lists = {(*path, "allow"): block.get("allow"), (*path, "admins"): block.get("admins")}
         lists[*path, "groups", "allow"] = _section(block, "groups").get("allow")
         for place, entries in lists.items():
-            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            for index, entry in enumerate(_listed(entries)):
                 yield (*place, index), entry
 
 
 def _engines(values: Mapping[str, Any]) -> Iterator[Finding]:
-    listed = _section(_section(values, "web"), "search").get("engines")
-    for index, engine in enumerate(listed if isinstance(listed, list) else ()):
-        use = engine.get("use") if isinstance(engine, dict) else None
-        form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
-        if form is not None and find_spec(form[1]) is None:
-            path = ("web", "search", "engines", index, "use")
-            yield Finding(path, "its Python package is not installed, or not where Antler looks")
+    for index, engine in enumerate(_listed(_section(_section(values, "web"), "search").get("engines"))):
+        if isinstance(engine, dict) and _lacks_package(engine.get("use")):
+            yield Finding(("web", "search", "engines", index, "use"), NOT_FOUND)
 
 
 def _tools(values: Mapping[str, Any]) -> Iterator[Finding]:
-    listed = values.get("tools")
-    tools = [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
+    tools = [tool for tool in _listed(values.get("tools")) if isinstance(tool, dict)]
     for index, tool in enumerate(tools):
-        use = tool.get("use")
-        form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
-        if form is not None and find_spec(form[1]) is None:
-            yield Finding(("tools", index, "use"), "its Python package is not installed, or not where Antler looks")
-    named = values.get("tool_groups")
+        if _lacks_package(tool.get("use")):
+            yield Finding(("tools", index, "use"), NOT_FOUND)
     known = sorted({str(tool["group"]) for tool in tools if tool.get("group")})
-    for index, group in enumerate(named if isinstance(named, list) else ()):
+    for index, group in enumerate(_listed(values.get("tool_groups"))):
         if group not in known:
             hint = did_you_mean(str(group), known) if known else "give the tools a group first"
             yield Finding(("tool_groups", index), "is not the group of any tool", hint)
 
 
 def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
-    known = model_names(values)
-    for name, kind in _section(_section(values, "subagents"), "types").items():
-        model = _section({"type": kind}, "type").get("model", INHERIT)
-        if isinstance(model, str) and model != INHERIT and model not in known:
-            yield Finding(
-                ("subagents", "types", name, "model"), "unknown model", did_you_mean(model, [INHERIT, *known])
-            )
+    types = _section(_section(values, "subagents"), "types")
+    for name in types:
+        yield from _model(values, ("subagents", "types", name, "model"), _section(types, name).get("model"), INHERIT)
 
 
 def _agents_of_servers(values: Mapping[str, Any]) -> Iterator[Finding]:
     """Check the agents to which the tools of MCP servers are added: an unknown name would remove them from all."""
     types = _section(_section(values, "subagents"), "types")
     known = [LEAD, GENERAL_PURPOSE, BASH, *map(str, types), *RoleModels.model_fields]
-    for server, section in _section(values, "mcp_servers").items():
-        settings = _section({"server": section}, "server")
-        hints = {name: _section(_section(settings, "hints"), name) for name in _section(settings, "hints")}
+    servers = _section(values, "mcp_servers")
+    for server in servers:
+        settings = _section(servers, server)
+        hints = _section(settings, "hints")
         holders: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [((), settings)]
-        holders += [(("hints", name), each) for name, each in hints.items()]
+        holders += [(("hints", name), _section(hints, name)) for name in hints]
         for below, holder in holders:
-            agents = holder.get("add_to_agents")
-            for index, agent in enumerate(agents if isinstance(agents, list) else ()):
+            for index, agent in enumerate(_listed(holder.get("add_to_agents"))):
                 if isinstance(agent, str) and agent not in known:
                     place: tuple[str | int, ...] = ("mcp_servers", server, *below, "add_to_agents", index)
                     yield Finding(place, "unknown agent", did_you_mean(agent, known))
 
 
 def _research(values: Mapping[str, Any]) -> Iterator[Finding]:
-    known = model_names(values)
     for role, model in _section(_section(values, "research"), "models").items():
-        if isinstance(model, str) and model != INHERIT and model not in known:
-            yield Finding(("research", "models", role), "unknown model", did_you_mean(model, [INHERIT, *known]))
+        yield from _model(values, ("research", "models", role), model, INHERIT)
+
+
+def _model(values: Mapping[str, Any], path: Path, model: Any, *words: str) -> Iterator[Finding]:
+    """Check the name of a model, which may also be one of these words."""
+    allowed = [*words, *model_names(values)]
+    if isinstance(model, str) and model not in allowed:
+        yield Finding(path, "unknown model", did_you_mean(model, allowed))
 
 
 def _history(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -248,14 +242,12 @@ def _files(values: Mapping[str, Any]) -> Iterator[Finding]:
 def _sandbox(values: Mapping[str, Any]) -> Iterator[Finding]:
     section = _section(values, "sandbox")
     use = section.get("use", PROVIDERS[0])
-    form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
     if isinstance(use, str) and ":" not in use and use not in PROVIDERS:
         yield Finding(("sandbox", "use"), "unknown provider", did_you_mean(use, (*PROVIDERS, "module:Class")))
-    elif form is not None and find_spec(form[1]) is None:
+    elif _lacks_package(use):
         yield Finding(("sandbox", "use"), "its Python package is not installed")
-    mounts = section.get("mounts")
-    for index, mount in enumerate(mounts if isinstance(mounts, list) else ()):
-        host = _section({"mount": mount}, "mount").get("host")
+    for index, mount in enumerate(_listed(section.get("mounts"))):
+        host = mount.get("host") if isinstance(mount, dict) else None
         if isinstance(host, str) and host.startswith("/") and not FilePath(host).is_dir():
             yield Finding(("sandbox", "mounts", index, "host"), "is not a folder on this machine")
 
@@ -284,6 +276,17 @@ def _section(values: Any, key: str) -> Mapping[str, Any]:
     return section if isinstance(section, Mapping) else {}
 
 
+def _listed(value: Any) -> list[Any]:
+    """The entries of a list; [] for anything else, which the schema reports."""
+    return value if isinstance(value, list) else []
+
+
+def _lacks_package(use: Any) -> bool:
+    """Whether a value names a class whose package is not installed."""
+    form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
+    return form is not None and find_spec(form[1]) is None
+
+
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -300,16 +303,14 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 def model_names(values: Mapping[str, Any]) -> list[str]:
     """The names that other sections may use."""
-    models = values.get("models")
-    listed = [str(model.get("name")) for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    listed = [str(model.get("name")) for model in _listed(values.get("models")) if isinstance(model, dict)]
     return listed or ["demo"]
 
 
 def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
-    models = values.get("models")
     known = model_names(values)
     seen: dict[Any, int] = {}
-    for index, model in enumerate(models if isinstance(models, list) else ()):
+    for index, model in enumerate(_listed(values.get("models"))):
         if not isinstance(model, dict):
             continue
         name = model.get("name")
@@ -325,13 +326,8 @@ def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
     """Check the models used outside the conversations: those for titles and memories, and the judge of skills."""
-    known = model_names(values)
-    for name in ("title", "memory", "skill_evolution"):
-        section = values.get(name)
-        model = section.get("model") if isinstance(section, dict) else None
-        words = [SAME] if name in ("title", "memory") else []
-        if isinstance(model, str) and model and model not in (*known, *words):
-            yield Finding((name, "model"), "unknown model", did_you_mean(model, [*known, *words]))
+    for name, words in (("title", [SAME]), ("memory", [SAME]), ("skill_evolution", [])):
+        yield from _model(values, (name, "model"), _section(values, name).get("model") or None, *words)
 
 
 def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
@@ -341,10 +337,9 @@ def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
     if not model.get("model"):
         yield Finding(("models", index, "model"), "is missing: the name that the provider gives the model")
     path = ("models", index, "use")
-    form = CLASS_PATH.fullmatch(use)
-    if form is None:
+    if CLASS_PATH.fullmatch(use) is None:
         yield Finding(path, "should be module:Class, for example langchain_openai:ChatOpenAI, or demo")
-    elif find_spec(form[1]) is None:
+    elif _lacks_package(use):
         yield Finding(path, "its Python package is not installed", f"perhaps: {install_command(package_of(use))}")
 
 
@@ -366,8 +361,7 @@ def _media_services(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> Iterator[Finding]:
     """Check a model's fallbacks. Only the requested model's list counts, so a loop is a model that is in it twice."""
-    given, name = model.get("fallbacks"), model.get("name")
-    listed = given if isinstance(given, list) else []
+    listed, name = _listed(model.get("fallbacks")), model.get("name")
     for place, other in enumerate(listed):
         path = ("models", index, "fallbacks", place)
         if other == name:
@@ -404,9 +398,8 @@ def check_budgets(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _prices(values: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Prices of models, pictures, speech and embeddings, with their paths in the tree."""
-    models = values.get("models")
     priced: list[tuple[Path, Any]] = [
-        (("models", index), model) for index, model in enumerate(models if isinstance(models, list) else ())
+        (("models", index), model) for index, model in enumerate(_listed(values.get("models")))
     ]
     priced += [(("images",), values.get("images")), (("speech",), values.get("speech"))]
     for place, section in [*priced, *_embeddings(values.get("knowledge"))]:
@@ -418,7 +411,6 @@ def _embeddings(knowledge: Any) -> Iterator[tuple[Path, Any]]:
     if not isinstance(knowledge, dict):
         return
     yield ("knowledge", "embeddings"), knowledge.get("embeddings")
-    services = knowledge.get("services")
-    for index, service in enumerate(services if isinstance(services, list) else ()):
+    for index, service in enumerate(_listed(knowledge.get("services"))):
         if isinstance(service, dict):
             yield ("knowledge", "services", index, "embeddings"), service.get("embeddings")
