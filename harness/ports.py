@@ -282,35 +282,6 @@ class MemoryRunLedger:
         return self.counts[run_id]
 
 
-@dataclass(slots=True)
-class MemoryBudget:
-    """Budget in memory: so many calls of each run are affordable, None: any number. One more call is a small overdraft,
-    further ones are not."""
-
-    calls: int | None = None
-    asked: dict[str, int] = field(default_factory=dict)
-
-    async def overdraft(self, ctx: RunContext) -> Overdraft | None:
-        count = self.asked[ctx.run_id] = self.asked.get(ctx.run_id, 0) + 1
-        if self.calls is None or count <= self.calls:
-            return None
-        return Overdraft("run.calls", small=count == self.calls + 1)
-
-
-@dataclass(slots=True)
-class MemorySteering:
-    """Steering in memory. waiting: messages to a run that its next call takes in."""
-
-    waiting: dict[str, list[RunInput]] = field(default_factory=dict)
-    heard: dict[str, list[RunInput]] = field(default_factory=dict)
-
-    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
-        heard = self.heard.setdefault(ctx.run_id, [])
-        if more:
-            heard += self.waiting.pop(ctx.run_id, [])
-        return tuple(heard)
-
-
 class TracedCall(Protocol):
     """A model or tool call in progress. said: returns its result, called only if contents are exported."""
 

@@ -26,7 +26,7 @@ from harness.mcp.config import ToolSearchSettings
 from harness.middleware import ChainParts
 from harness.models.health import ModelHealth
 from harness.models.pool import Breaker, Standby
-from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
+from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger, Overdraft
 from harness.prompt import Abilities, sections
 from harness.run.runner import HarnessRunner, make_harness
 from harness.tools.asking import ask_tool
@@ -436,3 +436,32 @@ def unpaired(messages: Sequence[BaseMessage]) -> str | None:
         if isinstance(message, AIMessage):
             open_ids = {call["id"] or "" for call in message.tool_calls}
     return f"calls without results: {sorted(open_ids)}" if open_ids else None
+
+
+@dataclass(slots=True)
+class MemoryBudget:
+    """Budget in memory: so many calls of each run are affordable, None: any number. One more call is a small overdraft,
+    further ones are not."""
+
+    calls: int | None = None
+    asked: dict[str, int] = field(default_factory=dict)
+
+    async def overdraft(self, ctx: RunContext) -> Overdraft | None:
+        count = self.asked[ctx.run_id] = self.asked.get(ctx.run_id, 0) + 1
+        if self.calls is None or count <= self.calls:
+            return None
+        return Overdraft("run.calls", small=count == self.calls + 1)
+
+
+@dataclass(slots=True)
+class MemorySteering:
+    """Steering in memory. waiting: messages to a run that its next call takes in."""
+
+    waiting: dict[str, list[RunInput]] = field(default_factory=dict)
+    heard: dict[str, list[RunInput]] = field(default_factory=dict)
+
+    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
+        heard = self.heard.setdefault(ctx.run_id, [])
+        if more:
+            heard += self.waiting.pop(ctx.run_id, [])
+        return tuple(heard)

@@ -9,8 +9,8 @@ from langchain_core.tools import tool
 
 from harness.events import Failed, FailureKind, Outcome
 from harness.middleware.limits import NO_BUDGET
-from harness.ports import MemoryBudget, Overdraft
-from tests.harness.support import Bench, Script, calls, collect, context, finished, said
+from harness.ports import Overdraft
+from tests.harness.support import Bench, MemoryBudget, Script, calls, collect, context, finished, said
 
 if TYPE_CHECKING:
     from harness.context import RunContext

@@ -16,12 +16,11 @@ from harness.ports import (
     Effect,
     EffectKey,
     MemoryAuditLog,
-    MemoryBudget,
     MemoryEffectLog,
     MemoryRunLedger,
     Overdraft,
 )
-from tests.harness.support import Bench, Script, Step, calls, context, in_memory, results, said, unpaired
+from tests.harness.support import Bench, MemoryBudget, Script, Step, calls, context, in_memory, results, said, unpaired
 from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 
 if TYPE_CHECKING:

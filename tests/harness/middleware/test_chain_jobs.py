@@ -10,10 +10,9 @@ import pytest
 from langchain.agents.middleware import AgentMiddleware
 
 from harness.middleware import ChainParts, layered, middleware_chain
-from harness.ports import MemoryBudget
 from harness.tools.asking import ask_tool
 from harness.tools.planning import WRITE_TODOS, planning_tool
-from tests.harness.support import chain_parts
+from tests.harness.support import MemoryBudget, chain_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

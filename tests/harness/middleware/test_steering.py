@@ -15,9 +15,9 @@ from harness.context import InputFile, RunInput
 from harness.graph.messages import is_users, users_text
 from harness.graph.state import STEERED
 from harness.middleware.summarization import cut_history
-from harness.ports import MemorySteering
 from tests.harness.support import (
     Bench,
+    MemorySteering,
     Script,
     Step,
     calls,

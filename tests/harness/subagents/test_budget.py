@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.events import Failed, FailureKind, Outcome, ToolEnded
-from harness.ports import MemoryBudget, Overdraft
+from harness.ports import Overdraft
 from tests.harness.subagents.crew_bench import Cast, delegates
-from tests.harness.support import Bench, Script, calls, collect, context, finished, said
+from tests.harness.support import Bench, MemoryBudget, Script, calls, collect, context, finished, said
 
 if TYPE_CHECKING:
     from harness.context import RunContext
