@@ -14,7 +14,7 @@ import logging
 import secrets
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cachetools import LRUCache
 from langchain_core.messages import AIMessage, ToolMessage
@@ -38,7 +38,7 @@ from harness.web.known import keys_in, remember
 from harness.web.sources import pages_read, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.messages import AnyMessage
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -53,9 +53,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 MOST_RUNS = 256
 """Number of runs whose checklists are remembered."""
+LONGEST_REPAIRED = 8000
+"""Characters of an unreadable answer that its agent is shown to correct it."""
 WATCH_SECONDS = 1.0
 UNNAMED = "research"
 
+T = TypeVar("T")
 Scope = Runtime[RunScope]
 State = Any
 """The thread's, as a mapping; for a step, what was sent to it. LangGraph makes an input schema of any other type."""
@@ -147,7 +150,7 @@ class _Nodes:
         research = _research(state)
         self._enter(research, runtime)
         task = prompts.coordinator_task(research)
-        said = await self._object(Role.COORDINATOR, "coordinator", task, research, runtime)
+        said = await self._readable(Role.COORDINATOR, task, research, runtime, read_object) or {}
         action, text = str(said.get("action", "")), str(said.get("text") or "").strip()
         locale = str(said.get("locale") or "")[:20]
         if action == "answer" and text:
@@ -196,17 +199,8 @@ class _Nodes:
         )
 
     async def _plan(self, task: str, before: Sequence[Step], research: Research, runtime: Scope) -> Plan | None:
-        """The planner's plan; an unreadable one is requested once more."""
-        said = await self._asked(Role.PLANNER, "planner", task, research, runtime)
-        for attempt in (1, 2):
-            try:
-                return read_plan(said, most=self._settings.max_steps, before=before)
-            except Unreadable as error:
-                problem = str(error)
-            if attempt == 1:
-                repair = prompts.REPAIR.format(problem=problem, answer=prompts.block("answer", said[:8000]))
-                said = await self._asked(Role.PLANNER, "planner", f"{task}\n\n{repair}", research, runtime)
-        return None
+        read = partial(read_plan, most=self._settings.max_steps, before=before)
+        return await self._readable(Role.PLANNER, task, research, runtime, read)
 
     async def review(self, state: State, runtime: Scope) -> Update:
         """Show the plan and wait, or carry out the person's decision."""
@@ -326,7 +320,7 @@ class _Nodes:
         window = self._team.model(Role.REPORTER).context_window
         charts = await self._team.charts(research.runs)
         task = prompts.reporter_task(research, pages, self._settings.length, window, charts)
-        return research.write(report=await self._asked(Role.REPORTER, "reporter", task, research, runtime))
+        return research.write(report=await self._asked(Role.REPORTER, task, research, runtime))
 
     async def deliver(self, state: State, runtime: Scope) -> Update:
         """Check the citations, deliver the file, sum up in the chat. Idempotent."""
@@ -420,9 +414,9 @@ class _Nodes:
         scope = replace(scope_of(runtime), collections=named, sent=research.sent)
         return await self._team.perform(task, scope, runtime)
 
-    async def _asked(self, role: Role, about: str, prompt: str, research: Research, runtime: Scope) -> str:
+    async def _asked(self, role: Role, prompt: str, research: Research, runtime: Scope) -> str:
         """The answer of an agent that the research depends on. Raises ModelFailure."""
-        done = await self._perform(role, about, prompt, research, runtime)
+        done = await self._perform(role, role, prompt, research, runtime)
         if done.failure is not None:
             raise done.failure
         if done.state == "timed_out":
@@ -434,18 +428,21 @@ class _Nodes:
             raise ModelFailure(FailureKind.EMPTY, model=scope_of(runtime).ctx.model, detail=detail)
         return done.text
 
-    async def _object(self, role: Role, about: str, task: str, research: Research, runtime: Scope) -> dict[str, Any]:
-        """A JSON object from an agent, requested once more if it gives none; {} if it fails again."""
-        said = await self._asked(role, about, task, research, runtime)
+    async def _readable(
+        self, role: Role, task: str, research: Research, runtime: Scope, read: Callable[[str], T]
+    ) -> T | None:
+        """An agent's answer as `read` returns it, requested once more if that raises Unreadable; None if it does so
+        again."""
+        said = await self._asked(role, task, research, runtime)
         try:
-            return read_object(said)
+            return read(said)
         except Unreadable as error:
-            repair = prompts.REPAIR.format(problem=error, answer=prompts.block("answer", said[:4000]))
-        said = await self._asked(role, about, f"{task}\n\n{repair}", research, runtime)
+            repair = prompts.REPAIR.format(problem=error, answer=prompts.block("answer", said[:LONGEST_REPAIRED]))
+        said = await self._asked(role, f"{task}\n\n{repair}", research, runtime)
         try:
-            return read_object(said)
+            return read(said)
         except Unreadable:
-            return {}
+            return None
 
     def _final(self, text: str, runtime: Scope) -> Update:
         """The answer of the turn."""
