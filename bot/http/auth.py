@@ -22,7 +22,7 @@ from fastapi import Depends, Request
 from bot.access.admission import FloodGate
 from bot.access.signin import PREFIX, csrf_of
 from bot.http.errors import HttpProblem, too_many
-from bot.http.sse import HEARTBEAT_SECONDS, stream
+from bot.http.sse import stream
 from channels.supervision import until_first
 
 if TYPE_CHECKING:
@@ -100,14 +100,12 @@ class Gatekeeper:
             raise too_many()
         return found
 
-    def stream(
-        self, caller: Caller, events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, *, retry: bool = True
-    ) -> StreamingResponse:
+    def stream(self, caller: Caller, events: AsyncGenerator[str, None], *, retry: bool = True) -> StreamingResponse:
         """Server-sent events for a caller, which end with their session or token, and with the listener. events: see
         `sse.event`. retry: see `sse.stream`. Raises HttpProblem for too many at once."""
         self.check_streams(caller)
         counted, holds = self.counted(caller, events), lambda: self.signins.holds(caller.key)
-        return stream(counted, every, holds, self.closing, retry=retry)
+        return stream(counted, holds, self.closing, retry=retry)
 
     async def counted(self, caller: Caller, texts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
         """The same texts, counted as one of the caller's streams until their end."""

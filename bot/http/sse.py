@@ -39,25 +39,20 @@ def event(kind: str, data: Any, number: str = "") -> str:
 
 
 def stream(
-    events: AsyncGenerator[str, None],
-    every: float,
-    still: Callable[[], bool],
-    closing: asyncio.Event,
-    *,
-    retry: bool,
+    events: AsyncGenerator[str, None], still: Callable[[], bool], closing: asyncio.Event, *, retry: bool
 ) -> StreamingResponse:
-    """An answer of these events (see `event`), with a comment after that many seconds without one. The generator is
+    """An answer of these events (see `event`), with a comment after HEARTBEAT_SECONDS without one. The generator is
     closed when the reader is gone.
 
     still: whether the reader may continue; checked before each event and comment. closing: set when the listener ends.
     retry: readers are told when to reconnect; some clients mistake that for an event.
     """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return EventStream(_alive(events, every, still, closing, retry=retry), headers=headers)
+    return EventStream(_alive(events, still, closing, retry=retry), headers=headers)
 
 
 async def _alive(
-    events: AsyncGenerator[str, None], every: float, still: Callable[[], bool], closing: asyncio.Event, *, retry: bool
+    events: AsyncGenerator[str, None], still: Callable[[], bool], closing: asyncio.Event, *, retry: bool
 ) -> AsyncIterator[str]:
     over = asyncio.create_task(closing.wait(), name="stream over")
     coming: asyncio.Task[str] | None = None
@@ -67,7 +62,7 @@ async def _alive(
                 yield f"retry: {RETRY_MILLISECONDS}\n\n"
             while True:
                 coming = coming or asyncio.create_task(anext(events), name="next event")
-                await asyncio.wait({coming, over}, timeout=every, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({coming, over}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if over.done() or not still():
                     return
                 if not coming.done():

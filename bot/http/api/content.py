@@ -63,9 +63,9 @@ def read_messages(raw: Any, place: str = "messages") -> list[Said]:
     return [_message(each, at) for at, each in _each(raw, place)]
 
 
-def read_changes(raw: Any, place: str) -> list[HistoryEntry | Removal]:
+def read_changes(raw: Any) -> list[HistoryEntry | Removal]:
     """Messages to put into a thread, or to remove from it where their type is `remove`. Raises HttpProblem."""
-    return [_change(each, at) for at, each in _each(raw, place)]
+    return [_change(each, at) for at, each in _each(raw, "values.messages")]
 
 
 def _each(raw: Any, place: str) -> Iterator[tuple[str, Any]]:

@@ -224,10 +224,10 @@ class Protocol:
                 if cancels:
                     self._cut_off(row)
 
-    def told(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    def told(self, value: Any, headers: dict[str, str] | None = None) -> Response:
         """A JSON response with secrets redacted."""
         text = self.parts.redact(json.dumps(value, ensure_ascii=False))
-        return Response(text, status, headers, "application/json")
+        return Response(text, headers=headers, media_type="application/json")
 
 
 def _places(thread: ProgramThread, row: RunRow, what: str) -> dict[str, str]:

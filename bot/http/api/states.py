@@ -49,7 +49,7 @@ def states_router(the: Protocol) -> APIRouter:
     async def update_state(caller: SignedIn, thread_id: str, body: StateUpdate) -> Response:
         """Add, change or remove messages of the thread, while none of its runs works or waits."""
         thread = await threads.find(caller, thread_id)
-        changes = [] if body.messages is None else read_changes(body.messages, "values.messages")
+        changes = [] if body.messages is None else read_changes(body.messages)
         if sum(len(each.text) for each in changes if isinstance(each, HistoryEntry)) > MOST_BEFORE:
             raise HttpProblem(413, "too_long", f"values.messages: at most {MOST_BEFORE} characters in total")
         await threads.write(thread, changes, body.at)
