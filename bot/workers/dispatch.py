@@ -364,10 +364,8 @@ class Staff:
 
     async def _look_after(self) -> None:
         await self._prepared.wait()
-        await asyncio.gather(self._dispatch.tidy(), self._look())
-
-    async def _look(self) -> None:
-        await every(SIGHT_SECONDS, self._clock, "reading the state of workers", self.workers.look)
+        looking = every(SIGHT_SECONDS, self._clock, "reading the state of workers", self.workers.look)
+        await asyncio.gather(self._dispatch.tidy(), looking)
 
     async def close(self) -> None:
         """Stop waiting for workers."""

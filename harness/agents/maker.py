@@ -103,7 +103,8 @@ class AgentMaker:
         tools, remote = self._tools_and_offering(settings, LEAD)
         research = self._research(parts.research, settings, [tool.name for tool in tools])
         if parts.subagents is not None:
-            tools.append(task_tool(self._subagent_pool(parts.subagents, settings.name, [tool.name for tool in tools])))
+            kinds = self._kinds(parts.subagents)
+            tools.append(task_tool(self._pool(kinds, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
         parts_of_prompt = self._sections(settings, remote, chain.tools)
         prompt = "\n".join(section.text for section in parts_of_prompt)
@@ -165,11 +166,9 @@ class AgentMaker:
         )
         return [*tools, *remote.tools], remote
 
-    def _subagent_pool(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> SubagentPool:
-        """The subagents of the lead agent with this model and these tools."""
-        return self._pool(self._kinds(subagents), lead, tools)
-
     def _pool(self, kinds: Mapping[str, Kind], lead: str, tools: Collection[str]) -> SubagentPool:
+        """These subagents of the lead agent with that model and these tools."""
+
         def build(kind: Kind) -> Worker:
             settings = self._model_of(lead, kind)
             try:
