@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -10,14 +10,20 @@ from harness.graph.signals import scope_of
 from harness.ports import EffectKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from langchain.agents.middleware import ToolCallRequest
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langchain_core.messages import BaseMessage, ToolCall
     from langchain_core.tools import BaseTool
+    from langgraph.types import Command
 
     from harness.graph.results import Runtime
     from harness.ports import EffectLog
+
+    ToolResult = ToolMessage | Command[Any]
+    ToolHandler = Callable[[ToolCallRequest], Awaitable[ToolResult]]
+    ModelHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    """The rest of the chain, which a middleware calls."""
 
 
 TASK = "task"

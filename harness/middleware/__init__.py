@@ -31,15 +31,14 @@ from harness.tools.planning import WRITE_TODOS
 from harness.web.known import OnlyKnown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import ToolMessage
-    from langgraph.types import Command
 
     from harness.agents.parts import Parts
     from harness.config import ModelSettings
+    from harness.graph.calls import ModelHandler, ToolHandler, ToolResult
     from harness.guardrails.approvals import Proposing
     from harness.models.pool import Breaker, Standby
 
@@ -228,22 +227,18 @@ class Layers(AgentMiddleware[Any, Any, Any]):
         self._around_model = [each.awrap_model_call for each in reversed(around_model)]
         self._around_tool = [each.awrap_tool_call for each in reversed(around_tool)]
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         call: Any = handler
         for hook in self._around_model:
             call = partial(hook, handler=call)
         response: ModelResponse[Any] = await call(request)
         return response
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call: Any = handler
         for hook in self._around_tool:
             call = partial(hook, handler=call)
-        result: ToolMessage | Command[Any] = await call(request)
+        result: ToolResult = await call(request)
         return result
 
 

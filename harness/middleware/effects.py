@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
-    from langgraph.types import Command
 
+    from harness.graph.calls import ModelHandler, ToolHandler, ToolResult
     from harness.ports import EffectLog
 
 
@@ -43,9 +43,7 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._model = model
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         runtime, scope = request.runtime, scope_of(request.runtime)
         message_id = next_message_id(scope.ctx.run_id, request.state["messages"])
         tell(runtime, CallStarted(message_id))
@@ -58,9 +56,7 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
                 tell(runtime, CallEnded(message))
         return replace(response, result=result)
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call, ok = request.tool_call, False
         call_id, name = call["id"] or "", call["name"]
         told, own = summary(name, call["args"]), described(name, call["args"])
@@ -81,9 +77,7 @@ class StillHere(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._may_act = may_act
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         await self._may_act()
         return await handler(request)
 
@@ -95,9 +89,7 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._effects = effects
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         scope = scope_of(request.runtime)
         await scope.settled()
         ctx = scope.ctx

@@ -21,18 +21,17 @@ from harness.graph.signals import CallDropped, Told, scope_of, tell
 from harness.middleware.llm_errors import Patience, Tenacity
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
     from harness.config import LlmSettings, ModelSettings
+    from harness.graph.calls import ModelHandler
     from harness.middleware.llm_errors import LLMErrorHandling
     from harness.middleware.summarization import Compacted, Summarization
     from harness.ports import Clock
-
-    Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +104,7 @@ class Fallback(AgentMiddleware[Any, Any, Any]):
         self._llm = llm
         self._clock = clock
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         answering = scope_of(request.runtime).answering
         call = _Call(self._clock, self._llm, range(answering.place, len(self._candidates)))
         while True:
@@ -126,7 +125,9 @@ class Fallback(AgentMiddleware[Any, Any, Any]):
                 return response
             await call.pause(request)
 
-    async def _asked(self, place: int, request: ModelRequest[Any], handler: Handler, call: _Call) -> ModelResponse[Any]:
+    async def _asked(
+        self, place: int, request: ModelRequest[Any], handler: ModelHandler, call: _Call
+    ) -> ModelResponse[Any]:
         candidate = self._candidates[place]
         if place == 0:
             return await candidate.handling.ask(request, handler, tenacity=call.tenacity)

@@ -25,12 +25,12 @@ from harness.text.frames import neutral
 from harness.text.plain import clean_text, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from langchain.agents.middleware import ToolCallRequest
     from langchain_core.messages import ToolMessage
-    from langgraph.types import Command
 
+    from harness.graph.calls import ToolHandler, ToolResult
     from harness.guardrails.approvals import Approvals, Proposal, Proposing
     from harness.guardrails.port import GuardrailProvider
 
@@ -78,9 +78,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         self._seconds = provider_seconds
         self._isolation = isolation
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         if request.tool is None:
             return await handler(request)  # there is no such tool: nothing can happen, so no approval is needed
         scope, call = scope_of(request.runtime), request.tool_call

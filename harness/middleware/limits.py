@@ -23,12 +23,13 @@ from harness.text.frames import LIMIT, framed, neutral
 from harness.text.plain import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
     from langchain_core.messages import BaseMessage, ToolCall
 
     from harness.config import LoopSettings
+    from harness.graph.calls import ModelHandler
     from harness.graph.signals import RunScope
     from harness.ports import Budget, RunLedger
 
@@ -80,9 +81,7 @@ class LoopDetection(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._settings = settings
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         made = calls_of_turn(request.state["messages"])
         count = self._repeated(made)
         # At the end of the request: nothing may stand between a call and its result.
@@ -132,9 +131,7 @@ class SubagentLimit(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._limit = limit
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         cut = _cut_before(request.messages)
         if cut and request.tools:
             # At the end of the request: nothing may stand between a call and its result.
@@ -185,9 +182,7 @@ class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
         self._ledger = ledger
         self._limit = limit
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         count = await self._counted(scope_of(request.runtime))
         if count < self._limit:
             return await handler(request)
@@ -223,9 +218,7 @@ class BudgetStop(AgentMiddleware[Any, Any, Any]):
         self._budget = budget
         self._model = model
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         overdraft = await self._budget.overdraft(scope_of(request.runtime).ctx)
         if overdraft is None:
             return await handler(request)

@@ -26,18 +26,15 @@ from harness.graph.signals import CallDropped, Told, tell
 from harness.models.pool import COUNTED_OF_ONE_CALL
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
     from harness.config import LlmSettings, ModelSettings
+    from harness.graph.calls import ModelHandler
     from harness.graph.signals import HasWriter
     from harness.middleware.summarization import Compacted, Summarization
     from harness.models.health import ModelHealth
     from harness.models.pool import Breaker
     from harness.ports import Clock
-
-    Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 log = logging.getLogger(__name__)
 
@@ -151,13 +148,13 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         self._summarization = summarization
         self._health = health
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         return await self.ask(request, handler)
 
     async def ask(
         self,
         request: ModelRequest[Any],
-        handler: Handler,
+        handler: ModelHandler,
         compacted: Compacted | None = None,
         tenacity: Tenacity | None = None,
     ) -> ModelResponse[Any]:
@@ -181,7 +178,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
                 self._health.succeeded(self._model)
                 return _with_compacted(response, attempts.compacted)
 
-    async def _guarded(self, request: ModelRequest[Any], handler: Handler, *, counts: bool) -> ModelResponse[Any]:
+    async def _guarded(self, request: ModelRequest[Any], handler: ModelHandler, *, counts: bool) -> ModelResponse[Any]:
         """One attempt through the circuit breaker; raises ModelFailure for any failure of the model."""
         wait = self._breaker.wait()
         if wait is not None:

@@ -19,9 +19,11 @@ from harness.text.frames import framed, neutral
 from harness.tools.presenting import VIEW
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator
+    from collections.abc import Collection, Iterator
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
+
+    from harness.graph.calls import ModelHandler
 
 SHOWN = "The image {path}, which you asked to see:"
 LOST = "The image {path} is no longer available after a restart: view it again if you need it."
@@ -31,9 +33,7 @@ class ViewImage(AgentMiddleware[Any, Any, Any]):
     """Shows the pictures of the newest round in the very next request only. Inside LLMErrorHandling: what is stored
     after a summary must not contain pictures."""
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         sandbox = scope_of(request.runtime).sandbox
         images = sandbox.images if sandbox is not None else {}
         asked = dict(_asked(request.messages))
@@ -79,9 +79,7 @@ class Sightless(AgentMiddleware[Any, Any, Any]):
         self._models = models
         self._model = model
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         if (scope_of(request.runtime).answering.model or self._model) not in self._models:
             return await handler(request)
         if any(getattr(tool, "name", "") == VIEW for tool in request.tools):

@@ -20,11 +20,12 @@ from harness.tools.asking import MOST_OPTIONS, asked
 from harness.tools.planning import WRITE_TODOS, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langchain_core.messages import BaseMessage, ToolCall
-    from langgraph.types import Command
+
+    from harness.graph.calls import ModelHandler, ToolHandler, ToolResult
 
 
 LONGEST_NAME = 64
@@ -49,15 +50,11 @@ class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
     that the provider's output limit cut is not made: its arguments are only those that had arrived.
     """
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         paired = pair_tool_calls(request.messages)
         return await handler(request if paired is request.messages else request.override(messages=paired))
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         if _is_cut(request.state["messages"], request.tool_call):
             return error_result(request.tool_call, CUT_OFF)
         return await handler(request)
@@ -113,18 +110,14 @@ class DeferredToolFilter(AgentMiddleware[Any, Any, Any]):
         self._names = tuple(names)
         self._deferred = frozenset(deferred)
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         hidden = self._deferred - _promoted(request.state)
         if hidden:
             tools = [each for each in request.tools if not (isinstance(each, BaseTool) and each.name in hidden)]
             request = request.override(tools=tools)
         return await handler(request)
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         name = request.tool_call["name"]
         if request.tool is None:
             return error_result(request.tool_call, MISSING.format(name=_short(name), near=self._near(name)))
@@ -149,9 +142,7 @@ class TodoList(AgentMiddleware[Any, Any, Any]):
     """Shows the plan once the messages in which it was written are gone; write_todos (tools/planning.py) writes it. At
     the end of a request, where it may change: everything before it stays as providers cached it."""
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         state: Any = request.state
         plan: list[dict[str, str]] = state.get(TODOS) or []
         if _is_open(plan) and not _is_at_hand(request.messages):
@@ -179,9 +170,7 @@ class Clarification(AgentMiddleware[Any, Any, Any]):
     graph's own edge does that only after a round of nothing but `return_direct` tools. Of several questions the first
     is kept; a call that asks nothing is removed, as if it had not been made."""
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         response = await handler(request)
         if not any(isinstance(message, AIMessage) and _asks(message) for message in response.result):
             return response

@@ -18,12 +18,9 @@ from harness.ports import AuditEntry
 from sandbox.shell.audit import Verdict, assess
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from langchain.agents.middleware import ToolCallRequest
-    from langchain_core.messages import ToolMessage
-    from langgraph.types import Command
 
+    from harness.graph.calls import ToolHandler, ToolResult
     from harness.ports import AuditLog, Clock
     from sandbox.shell.audit import Assessment
 
@@ -51,9 +48,7 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
         self._audit = audit
         self._clock = clock
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         command = request.tool_call["args"].get("command")
         if request.tool_call["name"] != SHELL or not isinstance(command, str):
             return await handler(request)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import SystemMessage, ToolMessage
+from langchain_core.messages import SystemMessage
 
 from harness.graph.calls import error_result
 from harness.graph.results import canonical
@@ -16,11 +16,11 @@ from harness.skills.followed import READ_FILE, forbidden, limits_of
 from harness.skills.prompt import SLOT, skills_section
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
-    from langgraph.types import Command
 
+    from harness.graph.calls import ModelHandler, ToolHandler, ToolResult
     from harness.graph.signals import RunScope
 
 REFUSED = (
@@ -51,9 +51,7 @@ class PromptSlots(AgentMiddleware[Any, Any, Any]):
         self._tools = tools
         self._only = only
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         prompt = request.system_message
         if prompt is None or not isinstance(prompt.content, str):
             return await handler(request)
@@ -78,9 +76,7 @@ class SkillTools(AgentMiddleware[Any, Any, Any]):
     The thread shows which skills are followed, and the run's scope which ones the delegating agent follows.
     """
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         scope, call = scope_of(request.runtime), request.tool_call
         limits = {**scope.skill_limits, **limits_of(request.state, scope.skills)}
         path = call["args"].get("path") if call["name"] == READ_FILE else None

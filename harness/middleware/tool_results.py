@@ -22,10 +22,10 @@ from harness.text.plain import clean_text
 from sandbox.base import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from langchain.agents.middleware import ToolCallRequest
     from langchain_core.messages import ToolCall
+
+    from harness.graph.calls import ToolHandler, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,7 @@ class ToolOutputBudget(AgentMiddleware[Any, Any, Any]):
     """Writes a long result to a file in the sandbox; the model gets its head, its tail and the path. Short results, and
     those of several parts (pictures), are left alone."""
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         result = await handler(request)
         if not isinstance(result, ToolMessage) or not isinstance(result.content, str):
             return result
@@ -104,9 +102,7 @@ class ForeignResults(AgentMiddleware[Any, Any, Any]):
     An artifact is dropped: it might not be JSON, or might claim what only our own tools' artifacts may.
     """
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         result = await handler(request)
         if not is_foreign(request.tool):
             return result
@@ -155,9 +151,7 @@ class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
     path or a secret, so it is only logged.
     """
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         try:
             return await handler(request)
         except GraphBubbleUp:

@@ -13,12 +13,12 @@ from harness.graph.messages import believed
 from harness.graph.signals import scope_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langchain_core.messages import BaseMessage
-    from langgraph.types import Command
 
+    from harness.graph.calls import ModelHandler, ToolHandler, ToolResult
     from harness.ports import Tracing
 
 
@@ -30,9 +30,7 @@ class Traced(AgentMiddleware[Any, Any, Any]):
         self._tracing = tracing
         self._model = model
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         scope = scope_of(request.runtime)
         name, given = scope.answering.model or self._model, partial(_written, request.messages)
         with self._tracing.call(scope.ctx.run_id, "chat", name, given) as call:
@@ -43,9 +41,7 @@ class Traced(AgentMiddleware[Any, Any, Any]):
             call.answered(partial(_written, response.result), input_tokens=read, output_tokens=written)
             return response
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         made, run_id = request.tool_call, scope_of(request.runtime).ctx.run_id
         given = partial(json.dumps, made["args"], ensure_ascii=False, default=str)
         with self._tracing.call(run_id, "execute_tool", made["name"], given) as call:

@@ -21,11 +21,11 @@ from harness.text.frames import outside
 from harness.web.sources import Source, hash_of, pages_read, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
-    from langgraph.types import Command
 
+    from harness.graph.calls import ModelHandler, ToolHandler, ToolResult
     from harness.graph.signals import RunScope
     from harness.ports import Clock
     from harness.research.record import Cited, Research
@@ -184,16 +184,12 @@ class ResearchRecord(AgentMiddleware[Any, Any, Any]):
     """Offers the tool only in threads with a research. The evidence of a finding is in the record: no search is offered
     for it."""
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelResponse[Any]:
         hidden = _hidden(request.state)
         tools = [each for each in request.tools if not (isinstance(each, BaseTool) and each.name in hidden)]
         return await handler(request.override(tools=tools) if hidden else request)
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         if request.tool_call["name"] in _hidden(request.state) & SEARCHING:
             return error_result(request.tool_call, FROM_RECORD)
         return await handler(request)
@@ -216,9 +212,7 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
         self._sources = sources
         self._clock = clock
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         result = await handler(request)
         if isinstance(result, ToolMessage) and result.status == "success":
             text, scope = str(result.text), scope_of(request.runtime)

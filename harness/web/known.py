@@ -17,11 +17,11 @@ from harness.graph.sent import READ_FILE, sent_path
 from harness.graph.signals import scope_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator
+    from collections.abc import Collection, Iterator
 
     from langchain.agents.middleware import ToolCallRequest
-    from langgraph.types import Command
 
+    from harness.graph.calls import ToolHandler, ToolResult
     from harness.web.sources import Sources
 
 log = logging.getLogger(__name__)
@@ -162,9 +162,7 @@ class OnlyKnown(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._sources = sources
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call, thread_id = request.tool_call, scope_of(request.runtime).ctx.thread_id
         if call["name"] == WEB_FETCH and not await self._is_known(thread_id, str(call["args"].get("url", ""))):
             return error_result(call, UNKNOWN)
