@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    OnOutput = Callable[[str], None] | None
+    """Receives a command's output, piece by piece."""
     Route = tuple[str | None, Path | None]
 
 WORKSPACE = "/mnt/user-data/workspace"
@@ -182,9 +184,7 @@ class Sandbox(Protocol):
     def id(self) -> str:
         """The sandbox's id, derived from the thread id, so that another process finds the same sandbox."""
 
-    async def execute_command(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> CommandResult:
+    async def execute_command(self, command: str, *, timeout: float, on_output: OnOutput = None) -> CommandResult:
         """Run a shell command in WORKSPACE. timeout in seconds.
 
         on_output receives the output in pieces as it arrives. After the timeout, or if the caller is cancelled, the

@@ -13,8 +13,9 @@ from sandbox.docker.shells import Ended
 from sandbox.local.process import Commands, Stop, ended, not_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
+    from sandbox.base import OnOutput
     from sandbox.docker.shells import Shell, Shells
     from sandbox.local.disk import DiskShare
 
@@ -63,9 +64,7 @@ class ContainerCommands(Commands):
         super().__init__(disk)
         self._shells = shells
 
-    async def _execute(
-        self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
-    ) -> CommandResult:
+    async def _execute(self, command: str, timeout: float, on_output: OnOutput, *, full: bool) -> CommandResult:
         shell = await self._begin(scripts.order(command, full=full), on_output)
         if not shell.begun:
             return not_run(_NOT_STARTED + shell.text().output)
@@ -80,14 +79,12 @@ class ContainerCommands(Commands):
             full=full,
         )
 
-    async def _begin(self, order: bytes, on_output: Callable[[str], None] | None) -> Shell:
+    async def _begin(self, order: bytes, on_output: OnOutput) -> Shell:
         """Give the order to a shell. The waiting one may have been killed; then a new one gets the order."""
         shell = await self._ordered(self._shells.take(), order, on_output)
         return shell if shell.begun else await self._ordered(self._shells.start(), order, on_output)
 
-    async def _ordered(
-        self, starting: Coroutine[None, None, Shell], order: bytes, on_output: Callable[[str], None] | None
-    ) -> Shell:
+    async def _ordered(self, starting: Coroutine[None, None, Shell], order: bytes, on_output: OnOutput) -> Shell:
         task = asyncio.create_task(starting, name="shell for a command")
         try:
             shell = await asyncio.shield(task)

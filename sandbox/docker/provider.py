@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from sandbox.base import CommandResult
+    from sandbox.base import CommandResult, OnOutput
     from sandbox.config import DockerSettings, SandboxSettings
     from sandbox.docker.containers import Ready
     from sandbox.files.local import LocalFiles
@@ -46,9 +46,7 @@ class DockerSandbox(LocalSandbox):
         super().__init__(thread_id, files)
         self._commands = commands
 
-    async def execute_command(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> CommandResult:
+    async def execute_command(self, command: str, *, timeout: float, on_output: OnOutput = None) -> CommandResult:
         return await self._commands.execute(command, timeout=timeout, on_output=on_output)
 
 

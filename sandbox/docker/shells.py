@@ -20,6 +20,7 @@ from sandbox.local.process import HEAD_BYTES, TAIL_BYTES, Capture
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from sandbox.base import OnOutput
     from sandbox.docker.api import Attached, DockerApi
     from sandbox.docker.plan import Plan
     from sandbox.local.process import Text
@@ -68,7 +69,7 @@ class Shell:
         """Whether it accepted the order."""
         return self._begun.is_set()
 
-    def listen(self, on_output: Callable[[str], None] | None) -> None:
+    def listen(self, on_output: OnOutput) -> None:
         """Set the receiver of the output; call it before `give`."""
         self._capture = Capture(HEAD_BYTES, TAIL_BYTES, on_output)
 

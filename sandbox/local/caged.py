@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.base import Isolation
+    from sandbox.base import Isolation, OnOutput
     from sandbox.config import SandboxSettings
     from sandbox.egress.proxy import EgressProxy
     from sandbox.files.local import LocalFiles
@@ -106,9 +106,7 @@ class CagedCommands(Commands):
         self._group = group
         self._proxy = proxy
 
-    async def _execute(
-        self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
-    ) -> CommandResult:
+    async def _execute(self, command: str, timeout: float, on_output: OnOutput, *, full: bool) -> CommandResult:
         order = Order(command=command, binds=self._binds(), full=full)
         killed_before = self._group.out_of_memory() if self._group else 0
         outcome = await self._watched(order, timeout, on_output)
@@ -122,7 +120,7 @@ class CagedCommands(Commands):
             full=full,
         )
 
-    async def _watched(self, order: Order, timeout: float, on_output: Callable[[str], None] | None) -> Outcome:
+    async def _watched(self, order: Order, timeout: float, on_output: OnOutput) -> Outcome:
         watching: list[asyncio.Task[None]] = []
         known: list[Running] = []
 
@@ -204,9 +202,7 @@ class CagedSandbox(LocalSandbox):
         self._commands = commands
         self._files = files
 
-    async def execute_command(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> CommandResult:
+    async def execute_command(self, command: str, *, timeout: float, on_output: OnOutput = None) -> CommandResult:
         # Even if commands have virtual paths, the kernel's mount table reveals the host's.
         layout = self._files.layout
         masking = layout.masking()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from sandbox.base import OnOutput
     from sandbox.launcher.client import Program, Starter
     from sandbox.launcher.spec import LaunchSpec
     from sandbox.local.disk import DiskShare, Stoppable
@@ -50,7 +51,7 @@ class Capture:
 
     head: int
     tail: int
-    on_output: Callable[[str], None] | None = None
+    on_output: OnOutput = None
     _beginning: bytearray = field(default_factory=bytearray)
     _end: deque[bytes] = field(default_factory=deque)
     _held: int = 0
@@ -144,7 +145,7 @@ class Outcome:
 class Running:
     """A running program; `run` passes it to its watcher."""
 
-    def __init__(self, program: Program, on_output: Callable[[str], None] | None) -> None:
+    def __init__(self, program: Program, on_output: OnOutput) -> None:
         self._program = program
         self._capture = Capture(HEAD_BYTES, TAIL_BYTES, on_output)
         self._loop = asyncio.get_running_loop()
@@ -224,7 +225,7 @@ async def run(
     spec: LaunchSpec,
     *,
     timeout: float,
-    on_output: Callable[[str], None] | None = None,
+    on_output: OnOutput = None,
     watch: Callable[[Running], None] | None = None,
 ) -> Outcome:
     """Run a program. timeout in seconds. watch: called once with the running program, to stop it for other reasons.
@@ -297,9 +298,7 @@ class Commands(ABC):
         self._idle.set()
         self._closed = False
 
-    async def execute(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> CommandResult:
+    async def execute(self, command: str, *, timeout: float, on_output: OnOutput = None) -> CommandResult:
         """Run a command to its end, see Sandbox.execute_command."""
         if reason := refusal(command):
             return not_run(reason)
@@ -316,9 +315,7 @@ class Commands(ABC):
                 self._idle.set()
 
     @abstractmethod
-    async def _execute(
-        self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
-    ) -> CommandResult:
+    async def _execute(self, command: str, timeout: float, on_output: OnOutput, *, full: bool) -> CommandResult:
         """Run it. full: the thread's disk share is used up, so that files can be deleted but not grow."""
 
     def _begun(self, running: Stoppable) -> None:

@@ -11,6 +11,7 @@ from sandbox.base import Isolation, Report, SandboxError, sandbox_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
+    from sandbox.base import OnOutput
     from sandbox.files.local import LocalFiles
     from sandbox.files.workspace import Workspaces
 
@@ -81,9 +82,7 @@ class FilesOnlySandbox(LocalSandbox):
         super().__init__(thread_id, files)
         self._refusal = refusal
 
-    async def execute_command(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> NoReturn:
+    async def execute_command(self, command: str, *, timeout: float, on_output: OnOutput = None) -> NoReturn:
         """Raises SandboxError, always: no command is run with less isolation than configured."""
         raise SandboxError(f"commands cannot be run: {self._refusal}", self._refusal.hint)
 

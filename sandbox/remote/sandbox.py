@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from sandbox.base import CommandResult, Entries, FileInfo, FileText, Hits, Updated
+    from sandbox.base import CommandResult, Entries, FileInfo, FileText, Hits, OnOutput, Updated
     from sandbox.files.skills import SkillFile
     from sandbox.remote.http import Http
 
@@ -121,9 +121,7 @@ class RemoteSandbox:
 
     # Commands
 
-    async def execute_command(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> CommandResult:
+    async def execute_command(self, command: str, *, timeout: float, on_output: OnOutput = None) -> CommandResult:
         path = f"{self._path}/commands/{uuid.uuid4().hex}"
         body = wire.CommandBody(command=command, timeout=min(timeout, wire.MOST_SECONDS))
         run = _Run(on_output)
@@ -251,7 +249,7 @@ class RemoteSandbox:
 class _Run:
     """A command, according to its events."""
 
-    def __init__(self, on_output: Callable[[str], None] | None) -> None:
+    def __init__(self, on_output: OnOutput) -> None:
         self.tail = ""
         self._on_output = on_output
         self._begun = time.monotonic()
