@@ -94,7 +94,11 @@ class HttpParts:
 
 def routers(parts: HttpParts) -> list[APIRouter]:
     """All routers, in the order in which paths are matched."""
-    from bot.http.api.router import api_routers
+    from bot.http.api.langgraph import langgraph_router
+    from bot.http.api.openai import openai_router
+    from bot.http.api.responses import responses_router
+    from bot.http.api.runs import Runs
+    from bot.http.api.threads import Threads
     from bot.http.chats import chats_router
     from bot.http.health import health_router
     from bot.http.hooks import hooks_router
@@ -112,12 +116,15 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     )
     from bot.http.panel.sources import knowledge_router, research_router
     from bot.http.resources.routes import resource_routers
+    from bot.http.server import docs_router
     from bot.http.signing import signing_router
 
     async def figures() -> Figures:
         return Figures(parts, await parts.status.stored())
 
-    pages = Pages()
+    pages, threads = Pages(), Threads(parts)
+    runs = Runs(parts, threads)
+    parts.gatekeeper.upkeep["api threads"] = threads.tidy
     return [
         health_router(parts.is_ready),
         metrics_router(figures, parts.gatekeeper.settings),
@@ -135,6 +142,9 @@ def routers(parts: HttpParts) -> list[APIRouter]:
                 *(research_router, knowledge_router),
             )
         ),
-        *api_routers(parts),
+        langgraph_router(parts, threads, runs),
+        openai_router(parts, threads, runs),
+        responses_router(parts, threads, runs),
+        docs_router(),
         last_router(pages),
     ]

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from uvicorn.config import Config
 from uvicorn.server import Server
 
+from bot.http.auth import SignedIn  # noqa: TC001  FastAPI reads the annotation
 from bot.http.connections import Addresses, Connection, Entrance
 from bot.http.errors import ANY_ERROR, tell_errors
 from bot.http.guard import Guard
@@ -18,8 +19,6 @@ from bot.http.sse import EVENT, EventStream
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
-
-    from fastapi import APIRouter
 
     from bot.http.auth import Gatekeeper
     from bot.settings.http import HttpSettings
@@ -53,6 +52,18 @@ class Application(FastAPI):
                     if EventStream.media_type in answer.get("content", {}):
                         answer["content"][EventStream.media_type] = {"schema": EVENT}
         return super().openapi()
+
+
+def docs_router() -> APIRouter:
+    """/api/docs: the description as JSON; a page to display it would need scripts from other servers."""
+    router = APIRouter()
+
+    @router.get("/api/docs", include_in_schema=False)
+    async def docs(caller: SignedIn, request: Request) -> dict[str, Any]:
+        described: dict[str, Any] = request.app.openapi()
+        return described
+
+    return router
 
 
 def make_app(

@@ -25,7 +25,9 @@ imports.install()
 import bot.__main__, bot.process.app, bot.process.gateway, channels.telegram.channel, harness.run.runner
 """
 """Imports what a gateway with a Telegram account has imported when it idles."""
-PAGE = "import bot.http.server, bot.http.resources.routes, bot.http.api.router, bot.http.page.chat\n"
+PAGE = """
+import bot.http.server, bot.http.resources.routes, bot.http.api.langgraph, bot.http.api.responses, bot.http.page.chat
+"""
 """The same for the page and the API."""
 NEVER = (
     *("alembic", "asyncpg", "cryptography", "docx", "fastapi", "filetype.types", "jsonpointer", "langsmith._client"),
