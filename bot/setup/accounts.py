@@ -16,11 +16,13 @@ from bot.setup.trials import account_route, try_account
 from channels.registry import NoManifest, manifest, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from bot.settings.sections import NetworkSettings
     from bot.setup.questions import Questions
     from bot.texts.catalogue import Texts
+
+    Ask = Callable[[str], Awaitable[str]]
 
 APP_NAME = "Antler"
 SLACK_CREATE = "https://api.slack.com/apps?new_app=1&manifest_yaml="
@@ -28,14 +30,14 @@ SLACK_CREATE = "https://api.slack.com/apps?new_app=1&manifest_yaml="
 
 @dataclass(frozen=True, slots=True)
 class AccountQuestions:
-    """Asks for an account. environment: variables that are set already, in the process or in the .env file. preset: by
+    """Asks for an account. needed: asks in the given way until something is typed, or a variable has it. preset: by
     account, keys that are not asked for. there: returns an account's keys of the flags and the config. known: the
     config's accounts."""
 
     ask: Questions
     tell: Callable[[str], None]
     texts: Texts
-    environment: Mapping[str, str]
+    needed: Callable[[Ask, str, str], Awaitable[str]]
     preset: Mapping[str, Mapping[str, Any]]
     there: Callable[[str], Mapping[str, Any]]
     known: Mapping[str, Any]
@@ -95,15 +97,9 @@ class AccountQuestions:
         return values
 
     async def _credential(self, platform: str, credential: Credential, number: int) -> str:
-        label, variable = self.texts.setup_labels[f"{platform}.{credential.key}"], variable_of(credential, number)
-        while True:
-            typed = await (self.ask.secret if credential.variable else self.ask.text)(label)
-            if typed:
-                return typed
-            if found := self.environment.get(variable):
-                self.tell(self.texts.setup["from_environment"].format(name=variable))
-                return found
-            self.tell(self.texts.setup["missing_value"])
+        label = self.texts.setup_labels[f"{platform}.{credential.key}"]
+        ask = self.ask.secret if credential.variable else self.ask.text
+        return await self.needed(ask, label, variable_of(credential, number))
 
     async def _scans(self) -> bool:
         say = self.texts.setup

@@ -20,6 +20,7 @@ from harness.scheduling.when import has_zone
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from bot.setup.accounts import Ask
     from bot.setup.files import ConfigFiles
     from bot.setup.offers import Provider
     from bot.setup.questions import Questions
@@ -124,7 +125,7 @@ class Wizard:
             ask=self._ask,
             tell=self._tell,
             texts=self._texts,
-            environment=self._environment,
+            needed=self._needed,
             preset=self._preset.get("channels", {}),
             there=partial(self._files.account, self._preset),
             known=self._files.known_accounts(),
@@ -188,11 +189,11 @@ class Wizard:
             self._tell(self._say["model_key_where"].format(url=where))
         if not needed:
             return await self._ask.secret(self._say["model_key_free"])
-        return await self._needed(self._say["model_key"], variable)
+        return await self._needed(self._ask.secret, self._say["model_key"], variable)
 
-    async def _needed(self, question: str, variable: str) -> str:
-        """The typed key, or that of the environment where nothing is typed."""
-        while not (typed := await self._ask.secret(question)):
+    async def _needed(self, ask: Ask, question: str, variable: str) -> str:
+        """The typed value, or that of the environment where nothing is typed."""
+        while not (typed := await ask(question)):
             if found := self._environment.get(variable):
                 self._tell(self._say["from_environment"].format(name=variable))
                 return found
@@ -231,7 +232,7 @@ class Wizard:
         if search != "none":
             part.set("web.search.provider", search)
         if search == "tavily":
-            part.secrets["TAVILY_API_KEY"] = await self._needed(say["tavily_key"], "TAVILY_API_KEY")
+            part.secrets["TAVILY_API_KEY"] = await self._needed(self._ask.secret, say["tavily_key"], "TAVILY_API_KEY")
             part.set("web.search.api_key", "$TAVILY_API_KEY")
         self._parts["search"] = part
 
