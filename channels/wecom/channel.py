@@ -227,13 +227,21 @@ class WecomChannel(Adapter):
         return self._stream(address, req_id, idem_key)
 
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
-        """The stream, continued under its req_id while the platform knows that id: after a reconnect it may not."""
+        """The stream, continued under its req_id while the platform knows that id: after a reconnect it may not.
+
+        Another message may be tried under that req_id right now; its ack comes before those of this stream.
+        """
         req_id, clock = frames.req_id_of(reply_to), self._ports.clock
-        if req_id is None or age >= STREAM_SECONDS or not self._answers.takes(req_id, idem_key):
+        if req_id is None or age >= STREAM_SECONDS:
             return None
-        self._answers.sent(req_id, idem_key)
-        until = clock.monotonic() + STREAM_SECONDS - age
-        return self._stream(address, req_id, idem_key, lambda: clock.monotonic() < until)
+        answers, until = self._answers, clock.monotonic() + STREAM_SECONDS - age
+        if answers.takes(req_id, idem_key):
+            answers.sent(req_id, idem_key)
+
+        def ended_before() -> bool:
+            return clock.monotonic() < until and answers.goes_on(req_id, idem_key)
+
+        return self._stream(address, req_id, idem_key, ended_before)
 
     def _stream(
         self, address: Address, req_id: str, stream_id: str, ended_before: Callable[[], bool] | None = None

@@ -37,6 +37,10 @@ class Answers:
         """Whether this stream may be sent under that req_id: as far as known here, nothing else was."""
         return req_id is not None and self._streams.get(req_id, stream_id) == stream_id
 
+    def goes_on(self, req_id: str, stream_id: str) -> bool:
+        """The same for a stream of an earlier process, which may itself be why another one was refused there."""
+        return self._streams.get(req_id, stream_id) in (stream_id, _NONE)
+
     def sent(self, req_id: str, stream_id: str) -> None:
         """Record that the stream was, or may have been, begun under that req_id."""
         self._streams[req_id] = stream_id

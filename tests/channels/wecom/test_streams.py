@@ -235,6 +235,41 @@ async def test_a_stream_that_an_earlier_process_left_goes_on(make_bench: Callabl
         assert (seen.text, seen.state) == ("It is whole", "finished")
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_it_goes_on_though_another_message_was_tried_in_its_place(
+    make_bench: Callable[..., Bench], at_once: bool
+) -> None:
+    before, after = make_bench(), make_bench()
+    async with before.running():
+        question = await asked(before)
+        await before.channel.open_stream(address(), "k1", question)
+    await before.channel.close()
+    async with after.running():
+        part = only(after, "Allowed")
+        sending = asyncio.create_task(after.channel.send(address(), part, "k2", question))
+        await asyncio.sleep(0) if at_once else await sending
+        resumed = after.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        await resumed.finish(OutboundMessage(text="Whole", final=True))
+        await sending
+        assert sorted(await after.wecom.texts(ALICE)) == ["Allowed", "Whole"]
+
+
+async def test_it_is_not_taken_for_ended_where_another_message_was_accepted_in_its_place(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench()
+    async with bench.running():
+        question = await asked(bench)
+        part = only(bench, "Allowed")
+        await bench.channel.send(address(), part, "k2", question)
+        resumed = bench.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        await bench.wecom.fail("aibot_respond_msg", faults.error(846608))
+        with pytest.raises(Rejected, match="846608"):
+            await resumed.finish(OutboundMessage(text="Whole", final=True))
+
+
 async def test_a_stream_that_an_earlier_process_has_ended_shows_the_answer(make_bench: Callable[..., Bench]) -> None:
     before, after = make_bench(), make_bench()
     whole = OutboundMessage(text="Whole", final=True)
