@@ -103,7 +103,8 @@ def tell_errors(app: FastAPI) -> None:
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         # Without the input: it may be long, or a secret.
-        wrong = [{"place": _place(each["loc"]), "message": each["msg"]} for each in error.errors()]
+        told = ((each["loc"], each["msg"].removeprefix("Value error, ")) for each in error.errors())
+        wrong = [{"place": _place(place), "message": message} for place, message in told]
         first = f"{wrong[0]['place'].removeprefix('body.')}: {wrong[0]['message']}" if wrong else "no request"
         return error_response(422, "invalid", first, details=wrong)
 

@@ -205,6 +205,14 @@ async def test_long_lists_of_a_search_are_not_searched_for_each_thread(tmp_path:
         assert (answer.status_code, answer.json()["error"]["details"][0]["place"]) == (422, "body.select")
 
 
+async def test_what_a_run_does_not_take_is_named_in_plain_words(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        program = await world.program(PERSON)
+        body = {"assistant_id": "default", "input": {"messages": []}, "webhook": "http://example.org"}
+        error = (await program.post(f"{GRAPH}/runs", json=body)).json()["error"]
+        assert (error["code"], error["message"]) == ("invalid", "webhook: is not supported here")
+
+
 async def test_a_program_is_shut_out_by_the_end_of_its_token_and_that_is_said(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         _, secret = await world.parts.signins.make_token("ci", ("read",))
