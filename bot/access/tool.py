@@ -205,7 +205,6 @@ async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, An
 
 
 def kind_of(request: Mapping[str, Any]) -> SubjectKind | None:
-    """The kind of subject that a request states."""
     match request.get("kind"):
         case "group":
             return "group"

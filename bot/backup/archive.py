@@ -299,7 +299,6 @@ def _shown(name: str) -> str:
 
 
 def _difference(found: list[Entry], manifest: Manifest) -> str:
-    """One difference from the manifest."""
     wanted, there = {each.path: each for each in manifest.entries}, {each.path: each for each in found}
     for path in sorted(wanted.keys() | there.keys()):
         if path not in there:

@@ -136,7 +136,6 @@ class Openings:
             await self._ports.responder.show_choice(question.reply_key, question.address, question.choice)
 
     async def _join(self, last: Waiting, turn: Turn, notice: OutboundMessage | None) -> None:
-        """Add the turn to the last waiting run."""
         row = joined_run(last.row, turn, self._ports.background.take(last.row.conversation))
         await self._commit(turn, notice, lambda tx: runs.extend(tx, row.run_id, turn.ids, row.input))
         self._line.join(row)

@@ -101,7 +101,6 @@ class WaitingLine:
         return next((waiting for waiting in self._line if waiting.row.run_id == run_id), None)
 
     def add(self, row: RunRow, messages: int = 1) -> None:
-        """Append a run."""
         self._line.append(_waiting(row, messages))
 
     def add_first(self, row: RunRow) -> None:

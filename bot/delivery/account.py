@@ -163,7 +163,6 @@ class Account:
         return self._caps is not None and self._caps.edits and not self._caps.idempotent_send
 
     def newest(self, address: Address) -> str | None:
-        """See `Channel.newest`."""
         return None if self._channel is None else self._channel.newest(address)
 
     def detach(self, why: str) -> Scheduler | None:
@@ -213,7 +212,6 @@ class Account:
             self.changed(other)
 
     def forget(self, reply: Reply) -> None:
-        """Remove a settled reply."""
         if reply.final:
             waited = self._shared.clock.monotonic() - reply.final_since
             self._waits.add(waited)

@@ -89,7 +89,6 @@ async def server_facts(settings: Settings, servers: Mapping[str, McpServerSettin
 
 
 def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
-    """The finding for a server. facts: those of a ServerFacts."""
     key, state, tools, detail = f"mcp_servers.{facts['name']}", facts["state"], facts["tools"], facts["detail"]
     if state == "off":
         return ok(key, "is turned off")

@@ -165,7 +165,6 @@ class Sandboxes:
 
     @property
     def facts(self) -> SandboxFacts:
-        """The current state of the sandbox."""
         use = self._settings.use
         if use == OFF:
             return SandboxFacts(provider=use, state="off")

@@ -103,8 +103,6 @@ class _Accepted(socket.socket):
 
 
 class Connection(H11Protocol):
-    """One connection."""
-
     _waiting: asyncio.TimerHandle | None = None
     _awaited: Any = None
     """What is awaited: h11.IDLE for a head, h11.SEND_BODY for a body."""

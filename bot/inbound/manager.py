@@ -161,7 +161,6 @@ class ChannelManager:
         return done
 
     async def rest(self, key: str = "") -> None:
-        """See Conversations.rest."""
         await self._conversations.rest(key)
 
     @property

@@ -113,7 +113,6 @@ class MemoryParts:
         return Remembering(memories=self.book, settings=settings) if settings.enabled else None
 
     def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
-        """See Feeding."""
         return self._feeding.after(row, ending, text) if self._settings.enabled else NO_AFTERMATH
 
     async def tidy(self) -> None:

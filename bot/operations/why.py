@@ -202,6 +202,5 @@ async def _do_it_here(settings: Settings, store: Store, request: Mapping[str, An
 
 
 def why_page(settings: Settings, store: RetryingStore | Store) -> WhyPage:
-    """The page of a gateway with these settings."""
     platforms = {account: channel.type for account, channel in settings.channels.items()}
     return WhyPage(store, platforms, settings.zone)

@@ -79,7 +79,6 @@ class Agent:
 
     @property
     def servers(self) -> McpPool:
-        """The current MCP servers."""
         return self._servers
 
     @property

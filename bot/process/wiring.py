@@ -141,7 +141,6 @@ class Wiring:
 
     @property
     def settings(self) -> Settings:
-        """The current settings."""
         return self.adoption.settings
 
     async def open(self) -> None:

@@ -78,7 +78,6 @@ class SpokenAnswers:
             await service.close()
 
     def wanted(self, context: RunContext) -> bool:
-        """Whether the answer is to be spoken."""
         return self.works and (context.voice == "on" or (not context.voice and self.usual))
 
     async def spoken(self, active: ActiveRun, text: str, until: float) -> tuple[OutboundFile, ...]:

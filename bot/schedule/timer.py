@@ -78,7 +78,6 @@ class Timer:
 
 
 def due_event(row: ScheduleRow, now: datetime) -> ScheduleDue:
-    """The event for the inbox."""
     account = row.address.account
     return ScheduleDue(
         account=account,

@@ -89,7 +89,6 @@ class ConfigFiles:
         return dict(accounts) if isinstance(accounts, dict) else {}
 
     def has(self, section: str) -> bool:
-        """Whether the existing config has a section."""
         return bool(self._tree(_yaml()).get(section))
 
     def network(self, draft: Draft) -> NetworkSettings:

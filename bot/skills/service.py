@@ -92,7 +92,6 @@ class SkillService:
                 await asyncio.to_thread(self._switched_off.switch, name, on=on)
 
     def source(self) -> SkillSource:
-        """The source of skills for the harness."""
         return SkillSource(self._of_run, lambda: self.settings.prompt_tokens)
 
     def keep_free(self, commands: Collection[str]) -> None:

@@ -53,7 +53,6 @@ def known(tx: Connection, keys: Iterable[str]) -> set[str]:
 
 
 def owners(tx: Connection, account: str) -> set[str]:
-    """The owners of an account's conversations."""
     return set(tx.scalars(select(conversations.c.owner).where(conversations.c.account == account)))
 
 
@@ -111,7 +110,6 @@ def title_of(tx: Connection, thread_id: str) -> str:
 
 
 def rename_thread(tx: Connection, thread_id: str, title: str) -> None:
-    """Give a thread another title."""
     tx.execute(update(threads).where(threads.c.thread_id == thread_id).values(title=title))
 
 

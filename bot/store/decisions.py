@@ -77,7 +77,6 @@ class MessageFacts:
 
 
 def event(tx: Connection, event_id: int) -> MessageFacts | None:
-    """One event by its id."""
     row = tx.execute(select(inbox).where(inbox.c.id == event_id)).first()
     if row is None:
         return None
@@ -171,7 +170,6 @@ def event_of_reply(tx: Connection, reply_key: str) -> int | None:
 
 
 def run(tx: Connection, run_id: str) -> RunFacts | None:
-    """One run by its id."""
     row = tx.execute(select(runs).where(runs.c.run_id == run_id)).first()
     if row is None:
         return None

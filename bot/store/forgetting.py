@@ -424,7 +424,6 @@ def deleted_so_far(tx: Connection, deletion_id: str) -> dict[str, int]:
 
 
 def finish_deletion(tx: Connection, deletion_id: str, now: datetime) -> None:
-    """Mark a deletion as finished."""
     tx.execute(update(deletions).where(deletions.c.id == deletion_id).values(done_at=now))
 
 

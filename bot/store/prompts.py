@@ -212,7 +212,6 @@ def await_reason(tx: Connection, prompt_id: str, person: str, now: datetime) -> 
 
 
 def decisions(tx: Connection, run_id: str) -> dict[CallKey, Approval]:
-    """The decisions of one run."""
     query = select(approvals).where(approvals.c.run_id == run_id, approvals.c.decision.is_not(None))
     made = [_approval(row) for row in tx.execute(query)]
     return {(row.call_id, row.args_hash): Approval(_allows(row), row.reason) for row in made}

@@ -213,7 +213,6 @@ def join(tx: Connection, run_id: str, joined: str, run_input: RunInput, now: dat
 
 
 def set_input(tx: Connection, run_id: str, run_input: RunInput) -> None:
-    """Replace what a run answers."""
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(input=run_input))
 
 
@@ -234,7 +233,6 @@ def count_model_call(tx: Connection, run_id: str) -> int:
 
 
 def load(tx: Connection, run_id: str) -> RunRow | None:
-    """One run by its id."""
     row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
     return None if row is None else _row(row)
 

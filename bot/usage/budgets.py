@@ -256,7 +256,6 @@ class Budgets:
 
 
 def payer_of(run: RunRow) -> Payer:
-    """The payer of a run."""
     return Payer(run.conversation, run.speaker, run.run_id, run.thread_id)
 
 

@@ -44,7 +44,6 @@ class Days:
         return datetime.combine(day, time.min, self._zone).astimezone(UTC)
 
     def day_of(self, moment: datetime) -> date:
-        """The day of a moment."""
         return moment.astimezone(self._zone).date()
 
     def told(self, moment: datetime) -> str:

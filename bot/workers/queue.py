@@ -315,7 +315,6 @@ class Queue:
         return number
 
     async def stands(self) -> bool:
-        """See OutlivingJobs.stands."""
         return await self._jobs.stands()
 
     def fence(self, thread_id: str) -> tuple[LiteralString, tuple[Any, ...]]:

@@ -102,8 +102,6 @@ class TextPart(Part):
 
 @dataclass(frozen=True, slots=True)
 class FilePart(Part):
-    """One file."""
-
     file: OutboundFile
 
 
@@ -121,7 +119,6 @@ def layout(message: OutboundMessage) -> tuple[Part, ...]:
 
 
 def parse(session: str, line: Line, address: Address, received_at: datetime) -> Message:
-    """A message with the line's text."""
     key = f"{session}:{line.number}"
     return Message(
         account=address.account,

@@ -60,8 +60,6 @@ class TextPart(Part):
 
 @dataclass(frozen=True, slots=True)
 class FilePart(Part):
-    """One file."""
-
     file: OutboundFile
 
 

@@ -168,7 +168,6 @@ class Sightings:
             self._newest[chat] = max(message_id, self._newest.get(chat, message_id), key=order)
 
     def note(self, message: Message) -> None:
-        """Note a person's message."""
         address = message.address
         self.see(address.chat, message.platform_message_id)
         self._writers[address.chat, message.platform_message_id] = message.sender.id

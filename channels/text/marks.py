@@ -108,7 +108,6 @@ def write_line(runs: Sequence[Run], dialect: Dialect) -> str:
 
 
 def write_runs(runs: Sequence[Run], dialect: Dialect) -> str:
-    """The runs as Markdown."""
     writer = _Writer(dialect)
     links = [(url, list(group)) for url, group in groupby(_merged(runs), key=lambda run: run.url)]
     text = ""

@@ -89,7 +89,6 @@ class Acks:
             self._owed[req_id] += 1
 
     def arrived(self, ack: Ack) -> None:
-        """Process an incoming ack."""
         answer = self._awaited.get(ack.req_id)
         if answer is None or answer.done():
             self._settle(ack.req_id)

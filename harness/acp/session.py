@@ -157,7 +157,6 @@ class Session:
             await self._changed.wait()
 
     def decide(self, permission: Permission, answer: Answer) -> None:
-        """Answer a permission request."""
         self._waiting.remove(permission)
         if not permission.answer.done():
             permission.answer.set_result(answer)

@@ -106,7 +106,6 @@ class Agents:
         self._updaters: dict[str, Updater] = {}
 
     def default(self) -> Agent:
-        """The agent of the first model."""
         return self.get(self._models.default)
 
     def get(self, model: str, agent: str = DEFAULT) -> Agent:
@@ -174,7 +173,6 @@ class Agents:
         return await updater.update(memory, exchanges)
 
     async def close(self) -> None:
-        """Close all connections."""
         self._kept.clear()
         await self._models.close()
 

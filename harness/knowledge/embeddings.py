@@ -103,7 +103,6 @@ class Embeddings:
         return KnowledgeFailed(f"{self._place}: the embeddings endpoint {reason}", refused=refused)
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
 

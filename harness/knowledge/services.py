@@ -74,7 +74,6 @@ class HttpService:
         self.api = ApiClient(route(self.url), settings.timeout)
 
     async def search(self, query: str, most: int, asker: Asker) -> list[Hit]:
-        """See Service."""
         vector = await self.vector(query, asker)
         requests = self.requests(query, vector, most)
         lists = await asyncio.gather(*(self._asked(request, asker.whose) for request in requests))
@@ -135,7 +134,6 @@ class HttpService:
         return KnowledgeFailed(f"{self.name} {why}")
 
     async def close(self) -> None:
-        """See Service."""
         await self.api.close()
         if self.embeddings is not None:
             await self.embeddings.close()

@@ -110,7 +110,6 @@ class Child:
         self._process.kill()
 
     def close(self) -> None:
-        """Close the pipes."""
         self.end()
         for transport in self._transports:
             transport.close()

@@ -46,7 +46,6 @@ class ImageSettings(Section):
 
     @property
     def token_price(self) -> PriceSettings | None:
-        """The token part of the price."""
         price = self.price
         if price is None:
             return None

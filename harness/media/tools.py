@@ -123,8 +123,6 @@ class _Desk:
 
 
 def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTool:
-    """The tool make_image."""
-
     @tool(MAKE_IMAGE)
     async def make_image(
         prompt: Annotated[str, "What to show: subject, setting, style, light, colors, and any words in quotes"],
@@ -196,8 +194,6 @@ def _pay(runtime: Runtime, settings: ImageSettings, input_tokens: int, output_to
 
 
 def speech_tool(settings: SpeechSettings, service: Speaker, desk: _Desk) -> BaseTool:
-    """The tool speak."""
-
     @tool(SPEAK)
     async def speak(
         runtime: Runtime,

@@ -122,7 +122,6 @@ class Memory(Part):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the memory is empty."""
         return not self.facts and not any(summary.summary for summary in summaries(self).values())
 
     def to_json(self) -> str:

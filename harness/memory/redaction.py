@@ -171,7 +171,6 @@ def without_unseen(text: str) -> str:
 
 
 def has_secret(text: str) -> bool:
-    """Whether the text contains a secret."""
     return next(_found(plain(text)), None) is not None
 
 

@@ -210,6 +210,5 @@ def _arguments(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call_id(block: Any) -> str | None:
-    """The call id of a block; None if it is not a call."""
     is_call = isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
     return str(block.get("call_id") or block.get("id")) if is_call else None

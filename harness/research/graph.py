@@ -304,7 +304,6 @@ class _Nodes:
         return await self._perform(role, step.title, task, research, runtime, research.collections)
 
     def _show(self, research: Research, ended: set[str], runtime: Scope) -> None:
-        """Show the plan as a checklist."""
         ready = {step.id for step in research.plan.ready(research.ended_steps)} if research.plan is not None else set()
         lines = telling.checklist(research.steps, self._words(runtime)["report_step"])
         todos = tuple((line, _status(each, ended, ready, len(research.steps))) for each, line in lines)
@@ -445,7 +444,6 @@ class _Nodes:
             return None
 
     def _final(self, text: str, runtime: Scope) -> Update:
-        """The answer of the turn."""
         return self._said([AIMessage(text, id=_message_id(runtime))], runtime)
 
     def _question(self, text: str, options: Sequence[str], runtime: Scope) -> Update:

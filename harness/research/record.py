@@ -158,7 +158,6 @@ class Research(Frozen):
 
     @property
     def title(self) -> str:
-        """Its title."""
         return self.plan.title if self.plan is not None else self.question
 
     @property

@@ -44,8 +44,6 @@ NOTHING = "Files that it changed stay changed. It had said nothing yet."
 
 
 def task_tool(pool: SubagentPool) -> BaseTool:
-    """The tool that delegates tasks to these subagents."""
-
     @tool(TASK, description=DESCRIPTION.replace("\n", " ") + _listed(pool.kinds.values()))
     async def task(
         description: Annotated[str, "The task in three to eight words, for the person who watches"],

@@ -29,8 +29,6 @@ _NOT_STARTED = "bash: the sandbox cannot start a command: too many processes, or
 
 
 class _Command:
-    """A running command."""
-
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.stopped: Stop | None = None

@@ -55,7 +55,6 @@ class OpenFile:
         return data
 
     def pieces(self) -> Iterator[bytes]:
-        """The rest of the file, in pieces."""
         while piece := self.read(CHUNK):
             yield piece
 

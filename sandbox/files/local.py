@@ -97,7 +97,6 @@ class PathLocks:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def __len__(self) -> int:
-        """Number of paths in use."""
         return len(self._locks)
 
     def hold(self, path: str) -> asyncio.Lock:

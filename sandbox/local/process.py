@@ -156,7 +156,6 @@ class Running:
         self._listen()
 
     async def listener(self) -> socket.socket:
-        """See `Program.listener`."""
         return await self._program.listener()
 
     def stop(self, why: Stop) -> None:

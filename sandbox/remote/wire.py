@@ -184,7 +184,6 @@ class Malformed(ValueError):
 
 
 def dumped(value: object) -> bytes:
-    """Dump a JSON-compatible value."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 

@@ -61,7 +61,6 @@ class Command:
 
     @property
     def plain(self) -> list[str]:
-        """The arguments that are not options."""
         return [text for text in self.arguments if not text.startswith("-")]
 
     def has(self, letter: str, *long: str) -> bool:
@@ -290,7 +289,6 @@ class _Reader:
         return script
 
     def _below(self, text: str) -> _Reader:
-        """A reader of a nested text."""
         return _Reader(text, self._known, self._depth + 1)
 
     def _until(self, sign: str, skip: int, *, escapes: bool = True) -> str:

@@ -50,7 +50,6 @@ class Assistants:
         }
 
     def found(self, body: AssistantSearch) -> list[dict[str, Any]]:
-        """The assistants that match a search."""
         every = [self.told(name) for name in self._agents.definitions]
         every = [each for each in every if body.graph_id in (None, each["graph_id"])]
         every = [each for each in every if body.name is None or body.name.lower() in each["name"].lower()]

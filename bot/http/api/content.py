@@ -69,7 +69,6 @@ def read_changes(raw: Any) -> list[HistoryEntry | Removal]:
 
 
 def _each(raw: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """The messages with their places."""
     found = raw if isinstance(raw, list) else [raw]
     if len(found) > MOST_MESSAGES:
         raise invalid(f"there are more than {MOST_MESSAGES} messages", place)

@@ -325,7 +325,6 @@ async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[P
 
 
 async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict[str, Any]]:
-    """The answer to a search for threads."""
     every = await _matching(the, caller, body)
     shows_values = body.select is None or "values" in body.select
     page = every[body.offset : body.offset + body.limit]

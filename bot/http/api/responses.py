@@ -88,7 +88,6 @@ class Responses:
 
 
 def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
-    """The routes of /v1/responses."""
     router, responses = APIRouter(prefix="/v1", tags=["openai"]), Responses(parts, threads, runs)
     answers = responses.answers
 

@@ -153,7 +153,6 @@ class Threads:
         return values_of(found[0]) if found else {"messages": []}
 
     async def newest_run(self, key: str) -> RunRow | None:
-        """The newest run of a conversation."""
         found = await self._store.read(lambda tx: runs.recent(tx, key, 1))
         return found[0] if found else None
 

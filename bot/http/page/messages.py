@@ -92,7 +92,6 @@ def _file(file: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def icon_of(name: str, mime_type: str) -> str:
-    """The icon of a file."""
     suffix = PurePath(name.casefold()).suffix
     if mime_type.startswith("image/"):
         return "image"

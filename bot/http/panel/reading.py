@@ -144,7 +144,6 @@ def agents_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """Memory and schedules."""
     router, room = APIRouter(include_in_schema=False), Room(pages)
     memories, schedules = Memories(parts), Schedules(parts)
 

@@ -112,7 +112,6 @@ class Became(BaseModel):
 
 
 def resource_routers(parts: HttpParts) -> list[APIRouter]:
-    """All routers of resources."""
     return [
         live_router(parts),
         access_router(parts),
@@ -257,7 +256,6 @@ def threads_router(parts: HttpParts) -> APIRouter:
 
 
 def research_router(parts: HttpParts) -> APIRouter:
-    """Researches with their records."""
     router = APIRouter(prefix="/api/research", tags=["research"])
     researches = Researches(parts)
 
@@ -343,7 +341,6 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
 
 
 def own_router(parts: HttpParts) -> APIRouter:
-    """Schedules and memory."""
     router = APIRouter(prefix="/api", tags=["own"])
     schedules, memories = Schedules(parts), Memories(parts)
 

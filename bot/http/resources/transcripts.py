@@ -245,7 +245,6 @@ def _listed(found: ThreadFacts, caller: Caller, spent: Spent | None) -> Listed:
 
 
 def cost_of(spent: Iterable[Spent]) -> Cost:
-    """The sum of all costs."""
     cost = Cost()
     money: dict[str, float] = {}
     for each in spent:
@@ -270,7 +269,6 @@ def _earlier(history: list[HistoryEntry], known: list[RunRecord]) -> list[Earlie
 
 
 def exchange_of(record: RunRecord) -> Exchange:
-    """One run as an exchange."""
     row, told = record.row, _Told(record)
     given = row.input
     ended = row.ended_at
