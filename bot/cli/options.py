@@ -59,7 +59,7 @@ def running_folder(source: SettingsSource) -> Path:
 
 
 def read(source: SettingsSource, otherwise: str = "nothing was started", data_dir: str = "--data-dir") -> Settings:
-    """As settings_of. otherwise: what the problems mean. data_dir: the command's option for it."""
+    """The settings, as `settings_of`. otherwise: what the problems mean. data_dir: the command's option for it."""
     from bot.settings import ConfigError
 
     try:
