@@ -137,9 +137,13 @@ class Message(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEdited(Event):
-    """The sender changed a message; `message` is its new state (with this event's own dedupe keys)."""
+    """The sender changed a message; `message` is its new state (with this event's own dedupe keys).
+
+    recalled: it was taken back; `message` is empty.
+    """
 
     message: Message
+    recalled: bool = False
     type: Literal["message_edited"] = "message_edited"
 
 

@@ -48,10 +48,11 @@ REASONS = {Refusal.BUSY: "busy", Refusal.QUEUE_FULL: "queue full", Refusal.ALL_F
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """An edited message that may still be waiting. id: the edit's own inbox row."""
+    """An edited message that may still be waiting. id: the edit's own inbox row. recalled: it is not to be answered."""
 
     id: int
     message: Message
+    recalled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ class _Refused:
     why: Refusal
     reply_key: str
     count: int = 0
+
+
+def _dropped(texts: Texts) -> str:
+    return texts.dropped_by["author"]
 
 
 def _anyone(address: Address, person: str) -> bool:
@@ -243,12 +248,18 @@ class Conversation:
         await self._ports.responder.say(spoken.id, spoken.message, text, REASONS[why], reply_key=key)
 
     async def _take_edit(self, edited: Edited) -> None:
-        """Replace a message that is still waiting with its edit; one that is being answered is not run again."""
+        """Replace a message that is still waiting with its edit, or drop it if nothing is left of its turn; one that is
+        being answered is not run again."""
         settle = self._ports.responder.settle
         if (arriving := self._arrivals.edit(edited.message)) is not None:
             await settle([edited.id], "edit taken over", _edit(*arriving))
+            if edited.recalled:
+                await self.drop_arriving(_dropped, lambda turn: [part.id for part in turn.parts] == [arriving[0]])
         elif (changed := await self.line.edit(edited.message)) is not None:
             await settle([edited.id], "edit taken over", _edit(*changed))
+            waiting = self.line.find(changed[2].run_id)
+            if edited.recalled and waiting is not None and changed[2].inbox_ids == (changed[0],):
+                await self.drop(waiting, _dropped)
         else:
             await settle([edited.id], "edited after its turn began")
 

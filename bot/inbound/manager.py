@@ -307,7 +307,7 @@ class ChannelManager:
         conversation = self._conversations.standing(self.gate.key(message.address, message.sender))
         if conversation is None:
             return await self._ports.responder.settle([event_id], "edited after its turn began")
-        conversation.post(Edited(event_id, message))
+        conversation.post(Edited(event_id, message, edit.recalled))
 
     async def _migrated(self, event_id: int, moved: ChatMigrated) -> None:
         await self.migrate(moved.account, moved.old_chat, moved.new_chat)

@@ -133,7 +133,7 @@ def edits_since(tx: Connection, first: InboxRow, chat: str) -> list[Message]:
     here = (inbox.c.account == first.account) & (inbox.c.chat == chat) & inbox.c.platform_message_id.is_(None)
     events = tx.scalars(select(inbox.c.event).where(here, inbox.c.id > first.id).order_by(inbox.c.id))
     known = (INBOUND_EVENT.validate_json(event) for event in events)
-    return [event.message for event in known if isinstance(event, MessageEdited)]
+    return [event.message for event in known if isinstance(event, MessageEdited) and not event.recalled]
 
 
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:

@@ -127,6 +127,13 @@ class RawMembership(_Raw):
     name: Name = ""
 
 
+class RawRecalled(_Raw):
+    """The body of im.message.recalled_v1."""
+
+    chat_id: Annotated[Text, Field(min_length=1)]
+    message_id: Annotated[Text, Field(min_length=1)]
+
+
 class RawItemSender(_Raw):
     id: Text = ""
     id_type: Text = ""

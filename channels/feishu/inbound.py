@@ -17,6 +17,7 @@ from channels.feishu.content import (
     RawEnvelope,
     RawMembership,
     RawPressed,
+    RawRecalled,
     RawReceived,
     read_content,
     shared_person,
@@ -24,7 +25,7 @@ from channels.feishu.content import (
 )
 from channels.feishu.lookup import Chat, Context, MessageId
 from channels.feishu.outbound import read_value
-from channels.message import Address, ButtonPressed, MembershipChanged, Message, Quote, Sender, Unparsed
+from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Quote, Sender, Unparsed
 from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ ADDED = "im.chat.member.bot.added_v1"
 _LONGEST_QUOTE = 4000
 _LONGEST_CHILD = 2000
 
-Found = Message | ButtonPressed | MembershipChanged | Unparsed
-Body = RawReceived | RawPressed | RawMembership
+Found = Message | MessageEdited | ButtonPressed | MembershipChanged | Unparsed
+Body = RawReceived | RawRecalled | RawPressed | RawMembership
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ def parse(raw: Mapping[str, Any]) -> Event | None:
     match envelope.header.event_type:
         case "im.message.receive_v1":
             return Event(envelope.header, RawReceived.model_validate(envelope.event))
+        case "im.message.recalled_v1":
+            return Event(envelope.header, RawRecalled.model_validate(envelope.event))
         case "card.action.trigger":
             return Event(envelope.header, RawPressed.model_validate(envelope.event))
         case "im.chat.member.bot.added_v1" | "im.chat.member.bot.deleted_v1":
@@ -86,6 +89,8 @@ class Reader:
         match event.body:
             case RawReceived():
                 return self._message(event.header, event.body, context, now)
+            case RawRecalled():
+                return None if context.said is None else self._recalled(event.header, context.said, now)
             case RawPressed():
                 return self._pressed(event.header, event.body, context, now)
             case RawMembership():
@@ -134,6 +139,13 @@ class Reader:
             continues=self.thread_follow and address.topic is not None and address.kind == "group",
             chat_title=one_line(context.chat.title) if context.chat is not None else "",
             unread=content.unread,
+        )
+
+    def _recalled(self, header: RawHeader, said: Message, now: datetime) -> MessageEdited:
+        keys, sent_at = (f"e:{header.event_id}",), _time(header.create_time, now)
+        message = replace(said, dedupe_keys=keys)
+        return MessageEdited(
+            account=self.account, dedupe_keys=keys, sent_at=sent_at, received_at=now, message=message, recalled=True
         )
 
     def _address(self, raw: RawMessage, chat: Chat | None) -> Address:

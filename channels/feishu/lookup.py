@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from channels.base import ChannelPorts
     from channels.feishu.api import FeishuApi
     from channels.feishu.content import RawContext, RawMessage
-    from channels.message import Address
+    from channels.message import Address, Message
 
 ANSWER_SECONDS = 1.2
 """Seconds for all lookups of one event: the platform expects its acknowledgement within three."""
@@ -101,7 +101,7 @@ class Context:
     """Results of the lookups. names: open_id -> display name of those looked up. chat: None if unknown.
 
     quoted: the message that is answered. children: the messages of a forwarded bundle, this one or the quoted one.
-    topic: of a pressed card.
+    topic: of a pressed card. said: the recalled message, without its content.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -109,6 +109,7 @@ class Context:
     quoted: RawItem | None = None
     children: tuple[RawItem, ...] = ()
     topic: str | None = None
+    said: Message | None = None
 
 
 @dataclass(slots=True)

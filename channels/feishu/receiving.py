@@ -16,8 +16,9 @@ from cachetools import LRUCache
 
 from channels.adapter import commit
 from channels.errors import NotCommitted
-from channels.feishu.content import RawMembership, RawPressed, RawReceived
+from channels.feishu.content import RawMembership, RawPressed, RawRecalled, RawReceived
 from channels.feishu.inbound import Event, Reader, parse
+from channels.feishu.lookup import Context
 from channels.feishu.socket import Ack
 from channels.message import ButtonPressed, Message
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from channels.base import ChannelPorts
     from channels.feishu.inbound import Found
-    from channels.feishu.lookup import Anchors, Context, Lookup
+    from channels.feishu.lookup import Anchors, Lookup
 
 COMMIT_SECONDS = 2.5
 """Time within which an event must be committed, from when it was received."""
@@ -93,6 +94,8 @@ class Receiver:
         self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One lock per chat: its events are handed over in order of arrival, and no chat waits for another."""
         self._bundles = Bundles()
+        self._said: LRUCache[str, Message] = LRUCache(1_000)
+        """The newest messages by id, without their content: the event of a recall holds only the id."""
 
     async def handle(self, payload: bytes) -> Ack:
         """Commit one event. It is sent again if it was not committed, or not answered because this raised."""
@@ -134,6 +137,8 @@ class Receiver:
             case RawReceived(message=message, sender=sender):
                 self._lookup.learn_chat(message.chat_id, direct=message.chat_type == "p2p")
                 return await self._lookup.for_message(message, sender.sender_id.open_id)
+            case RawRecalled(message_id=message_id):
+                return Context(said=self._said.get(message_id))
             case RawPressed(context=where, operator=operator, action=action):
                 return await self._lookup.for_press(where, operator.open_id, action.value)
             case RawMembership(operator_id=operator):
@@ -143,6 +148,7 @@ class Receiver:
         await commit([found], self._ports)
         if isinstance(found, Message):
             self._anchors.see(found.address.chat, found.address.topic, found.platform_message_id)
+            self._said[found.platform_message_id] = replace(found, text="", attachments=(), reply_to=None)
         return found
 
     async def _pressed(self, press: ButtonPressed, received: float) -> Ack:
@@ -165,5 +171,5 @@ def _chat(event: Event) -> str:
             return message.chat_id
         case RawPressed(context=where):
             return where.open_chat_id
-        case RawMembership(chat_id=chat):
+        case RawMembership(chat_id=chat) | RawRecalled(chat_id=chat):
             return chat

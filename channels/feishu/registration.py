@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
 ACCOUNTS = {"feishu": "https://accounts.feishu.cn", "lark": "https://accounts.larksuite.com"}
 """Where apps are registered; Lark users are redirected from the first."""
-EVENTS = ("im.message.receive_v1", "im.chat.member.bot.added_v1", "im.chat.member.bot.deleted_v1")
+EVENTS = (
+    "im.message.receive_v1",
+    "im.message.recalled_v1",
+    "im.chat.member.bot.added_v1",
+    "im.chat.member.bot.deleted_v1",
+)
 CALLBACKS = ("card.action.trigger",)
 
 

@@ -5,7 +5,7 @@ Sources: Events API "message", "app_mention", "member_joined_channel"; "Handling
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,6 +93,9 @@ class Reader:
         match event.get("type"):
             case "message" if subtype == "message_changed":
                 return self._edited(RawChange.model_validate(event), key, raw.team_id, known, now)
+            case "message" if subtype == "message_deleted" and "previous_message" in event:
+                gone = {**event, "message": event["previous_message"], "previous_message": None}
+                return self._edited(RawChange.model_validate(gone), key, raw.team_id, known, now, recalled=True)
             case "message" if subtype not in _SPOKEN:
                 return None
             case "message" | "app_mention":
@@ -119,7 +122,9 @@ class Reader:
             return None
         return self._content(raw, raw.channel, keys, raw.ts, team, known, now, named=named)
 
-    def _edited(self, raw: RawChange, key: str, team: str, known: Known, now: datetime) -> MessageEdited | None:
+    def _edited(
+        self, raw: RawChange, key: str, team: str, known: Known, now: datetime, *, recalled: bool = False
+    ) -> MessageEdited | None:
         new, old = raw.message, raw.previous_message
         if new.subtype not in _SPOKEN or new.bot_id is not None or new.user in (None, self.me.user):
             return None
@@ -129,8 +134,10 @@ class Reader:
         message = self._content(new, raw.channel, keys, raw.ts, team, known, now)
         if message is None:
             return None
+        message = replace(message, text="", attachments=()) if recalled else message
+        at = message.sent_at
         return MessageEdited(
-            account=self.account, dedupe_keys=keys, sent_at=message.sent_at, received_at=now, message=message
+            account=self.account, dedupe_keys=keys, sent_at=at, received_at=now, message=message, recalled=recalled
         )
 
     def _content(

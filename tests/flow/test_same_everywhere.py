@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from bot.texts.en import EN
 from tests.flow.platforms.base import SECONDS, Group, Person, shows
 from tests.flow.platforms.world import PLATFORMS, SECOND, Everywhere, everywhere, simulators
 from tests.simulators.model.client import ModelSimulator
@@ -307,6 +308,20 @@ async def test_a_message_edited_while_it_waits_is_answered_in_its_new_state(here
     await here.shows(here.ada, "You said: the capital of France?")
     assert len(await here.asked()) == 2
     assert not any("Frence" in asked for asked in await here.asked())
+
+
+@pytest.mark.parametrize("here", ["slack", "feishu"], indirect=True)
+async def test_a_message_taken_back_while_it_waits_is_not_answered(here: Here) -> None:
+    await here.platform.say(ASKED, here.ada)
+    await here.shows(here.ada, BEGUN)
+    waiting = await here.platform.say("no, wrong chat", here.ada)
+    await here.shows(here.ada, EN.queued_next)
+    await here.platform.recall(waiting, here.ada)
+    await here.shows(here.ada, EN.dropped_by["author"])
+    await here.gateway.model.release("half")
+    await here.shows(here.ada, WHOLE)
+    await here.platform.quiet(here.ada)
+    assert not any("wrong chat" in asked for asked in await here.asked())
 
 
 async def test_a_connection_that_breaks_during_an_answer_does_not_harm_it(here: Here) -> None:

@@ -95,6 +95,9 @@ class Platform(Protocol):
     async def edit(self, said: Said, text: str, person: Person) -> None:
         """Somebody changes what they wrote in private."""
 
+    async def recall(self, said: Said, person: Person) -> None:
+        """Somebody takes back what they wrote in private."""
+
     async def send_file(self, name: str, content: bytes, person: Person) -> Said:
         """Somebody sends a file in private."""
 

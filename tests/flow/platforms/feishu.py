@@ -67,6 +67,9 @@ class Feishu:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         raise AssertionError("Feishu tells bots of no edit")
 
+    async def recall(self, said: Said, person: Person) -> None:
+        await self.simulator.recalls(said.id)
+
     async def send_file(self, name: str, content: bytes, person: Person) -> Said:
         return Said((await self.simulator.sends(FileSpec(name, content=content), user=_user(person))).message_id)
 

@@ -66,6 +66,9 @@ class Slack:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         await self.simulator.edits(said.id, text, chat=_user(person))
 
+    async def recall(self, said: Said, person: Person) -> None:
+        await self.simulator.deletes(said.id, chat=_user(person))
+
     async def send_file(self, name: str, content: bytes, person: Person) -> Said:
         return Said((await self.simulator.user_says(user=_user(person), files=[FileSpec(name, content=content)])).ts)
 

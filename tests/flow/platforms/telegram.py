@@ -73,6 +73,9 @@ class Telegram:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         await self.simulator.edits(int(said.id), text, chat=_chat(person))
 
+    async def recall(self, said: Said, person: Person) -> None:
+        raise AssertionError("Telegram tells bots of no deletion")
+
     async def send_file(self, name: str, content: bytes, person: Person) -> Said:
         file = FileSpec(name=name, content=content)
         return Said(str((await self.simulator.user_says(user=_user(person), file=file)).message_id))

@@ -59,6 +59,9 @@ class Wecom:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         raise AssertionError("WeCom tells robots of no edit")
 
+    async def recall(self, said: Said, person: Person) -> None:
+        raise AssertionError("WeCom tells robots of no recall")
+
     async def send_file(self, name: str, content: bytes, person: Person) -> Said:
         return Said((await self.simulator.sends("file", FileSpec(content, name), _user(person))).msgid)
 
