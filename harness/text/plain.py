@@ -110,16 +110,16 @@ def clean_text(text: str) -> str:
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def encoding_of(data: bytes) -> str:
+def encoding_of(data: bytes, *, cut: bool = False) -> str:
     """Python's name for the encoding of a text, "" for what is not text: by its byte order mark, as UTF-8 if it is
-    valid, else guessed from the lines that are not ASCII."""
+    valid, else guessed from the lines that are not ASCII. cut: the last character may not be whole."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return name
     if b"\0" in data[:_SAMPLE]:
         return "" if len(data) % 2 else _without_mark(data[:_SAMPLE])
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(data)  # of a part of a file the last character may be cut
+        codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
     except UnicodeDecodeError:
         return _guessed(_sample(data))
     return "utf-8"

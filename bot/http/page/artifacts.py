@@ -106,10 +106,10 @@ def preview(path: Path, name: str, mime_type: str, t: Words) -> Preview:
             content = file.read(MOST_READ + 1)
     except (OSError, Rejected):
         raise not_found("the file is no longer kept") from None
-    text = _text(content[:MOST_READ])
+    is_cut = len(content) > MOST_READ
+    text = _text(content[:MOST_READ], cut=is_cut)
     if text is None:
         return Preview("none")
-    is_cut = len(content) > MOST_READ
     if suffix in MARKDOWN:
         is_cut = is_cut or len(text) > MOST_MARKDOWN
         return Preview("prose", pieces(text[:MOST_MARKDOWN], t), is_cut=is_cut)
@@ -119,9 +119,9 @@ def preview(path: Path, name: str, mime_type: str, t: Words) -> Preview:
     return Preview("code", [shown], is_cut=is_cut, is_source=suffix in RUNNABLE)
 
 
-def _text(content: bytes) -> str | None:
+def _text(content: bytes, *, cut: bool) -> str | None:
     """The text of a file, None where it is not text."""
-    encoding = encoding_of(content)
+    encoding = encoding_of(content, cut=cut)
     if not encoding:
         return None
     text = content.decode(encoding, "replace")

@@ -43,6 +43,11 @@ def test_what_is_utf_8_is_never_guessed(text: str) -> None:
     assert encoding_of(text.encode()) == "utf-8"
 
 
+def test_only_where_a_text_is_cut_its_last_character_may_be() -> None:
+    assert encoding_of("Café".encode("cp1252")) == "cp1252"
+    assert encoding_of("Café".encode()[:-1], cut=True) == "utf-8"
+
+
 def test_a_list_that_repeats_itself_is_text() -> None:
     data = ("город,цена\n" + "Москва,5\n" * 10).encode("cp1251")
     assert encoding_of(data) == "cp1251"
