@@ -49,7 +49,7 @@ UNREACHED, BROKEN, REFUSED, GONE = -32901, -32902, -32903, -32904
 longer knows the session (status 404), so the request was not executed."""
 _OURS = object()
 """Marker in an error's data: nothing from a server is identical to it."""
-_EVENTS = "text/event-stream"
+_EVENTS, _JSON = "text/event-stream", "application/json"
 _EVENT_ID = re.compile(rb"(?:^|[\r\n])id:")
 
 
@@ -98,9 +98,8 @@ def _transport(route: Route) -> BoundedTransport:
     proxy, ca_file = route
     # Each call in progress takes a connection; runs are limited elsewhere.
     limits = httpx.Limits(max_keepalive_connections=20)
-    return BoundedTransport(
-        httpx.AsyncHTTPTransport(verify=trust(ca_file), proxy=proxy, trust_env=False, limits=limits)
-    )
+    inner = httpx.AsyncHTTPTransport(verify=trust(ca_file), proxy=proxy, trust_env=False, limits=limits)
+    return BoundedTransport(inner)
 
 
 class SessionClient(httpx.AsyncClient):
@@ -120,7 +119,7 @@ class SessionClient(httpx.AsyncClient):
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send like httpx, but report a failed POST to the session, and tell the SDK not to wait for a response."""
-        message = json.loads(request.content) if request.method == "POST" else {}
+        message = json.loads(await request.aread()) if request.method == "POST" else {}
         wanted: RequestId | None = message.get("id") if "method" in message else None
         request.extensions["timeout"] = self._timeout_of(request.method, wanted).as_dict()
         if request.method != "POST":
@@ -155,21 +154,15 @@ class SessionClient(httpx.AsyncClient):
         kind = response.headers.get("content-type", "").lower()
         if kind.startswith(_EVENTS):
             assert isinstance(response.stream, httpx.AsyncByteStream)
-            on_broken = functools.partial(self._failed, response.request, wanted, BROKEN)
-            response.stream = _Answer(response.stream, on_broken, anyio.current_time() + self._patience)
-        elif (
-            response.status_code == httpx.codes.ACCEPTED
-            or not kind.startswith("application/json")
-            or not _answers(await response.aread(), wanted)
-        ):
+            fail = functools.partial(self._failed, response.request, wanted, BROKEN)
+            response.stream = _Answer(response.stream, fail, anyio.current_time() + self._patience)
+        elif response.status_code == 202 or not kind.startswith(_JSON) or not _answers(await response.aread(), wanted):
             await response.aclose()
             raise BadAnswer(f"its response is no MCP message ({response.status_code}, {line(kind, 60) or 'no type'})")
 
-    async def _failed(
-        self, request: httpx.Request, wanted: RequestId | None, code: int, problem: str
-    ) -> httpx.Response:
+    async def _failed(self, request: httpx.Request, wanted: RequestId | None, code: int, why: str) -> httpx.Response:
         if wanted is not None:
-            error = JSONRPCError(jsonrpc="2.0", id=wanted, error=_error(code, problem))
+            error = JSONRPCError(jsonrpc="2.0", id=wanted, error=_error(code, why))
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._to_session.send(SessionMessage(JSONRPCMessage(error)))
         return httpx.Response(httpx.codes.ACCEPTED, request=request)
@@ -200,11 +193,9 @@ class _Answer(httpx.AsyncByteStream):
     """The events of an answer. The SDK reads them until it has the result, so their end is a failure, unless they can
     be resumed by their ids. ends: when nobody waits for the result any more."""
 
-    def __init__(
-        self, inner: httpx.AsyncByteStream, on_broken: Callable[[str], Awaitable[object]], ends: float
-    ) -> None:
+    def __init__(self, inner: httpx.AsyncByteStream, fail: Callable[[str], Awaitable[object]], ends: float) -> None:
         self._inner = inner
-        self._on_broken = on_broken
+        self._fail = fail
         self._ends = ends
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
@@ -216,10 +207,10 @@ class _Answer(httpx.AsyncByteStream):
                 resumable = resumable or bool(_EVENT_ID.search(data))
                 yield data
         except httpx.HTTPError as error:
-            await self._on_broken(_why(error))
+            await self._fail(_why(error))
             raise
         if not resumable:
-            await self._on_broken("its response ended without a result")
+            await self._fail("its response ended without a result")
 
     async def aclose(self) -> None:
         await self._inner.aclose()

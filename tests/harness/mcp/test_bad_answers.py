@@ -40,6 +40,7 @@ class Server:
     async def running(self) -> AsyncIterator[Server]:
         app = web.Application()
         app.router.add_post("/mcp", self._post)
+        app.router.add_post("/mcp/", self._moved)
         app.router.add_delete("/mcp", self._delete)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
@@ -49,6 +50,9 @@ class Server:
             yield self
         finally:
             await runner.cleanup()
+
+    async def _moved(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(status=307, headers={"Location": "/mcp"})
 
     async def _delete(self, request: web.Request) -> web.StreamResponse:
         return await self._respond("delete", web.Response())
@@ -94,8 +98,8 @@ class Server:
         finally:
             self.closed.set()
 
-    def settings(self, **more: Any) -> McpServerSettings:
-        return McpServerSettings.model_validate({"url": f"http://127.0.0.1:{self.port}/mcp", **more})
+    def settings(self, path: str = "/mcp", **more: Any) -> McpServerSettings:
+        return McpServerSettings.model_validate({"url": f"http://127.0.0.1:{self.port}{path}", **more})
 
 
 def answer(number: int) -> str:
@@ -132,6 +136,14 @@ async def test_a_response_without_an_answer_fails_its_call_at_once(
         assert failed.value.happened
         server.kind, server.status, server.body = JSON, 200, ""
         assert await text_of(pool, "act") == "done"
+
+
+async def test_a_server_may_have_another_slash_in_its_address(bench: Bench, server: Server) -> None:
+    async with bench.pool(s=server.settings("/mcp/")) as pool:
+        assert await text_of(pool, "act") == "done"
+        server.body = "{"
+        with pytest.raises(CallFailed, match=NONE):
+            await pool.call(named(pool, "act"), {})
 
 
 async def test_a_server_that_does_not_confirm_holds_nothing_up(
