@@ -188,7 +188,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     for warning in (*checks.written_secrets(settings, path), *filter(None, [exposed(path)])):
         typer.echo(f"warning   {warning}")
     problems = [*asyncio.run(checks.unbuilt_models(settings)), *checks.programs(settings)]
-    problems += [*checks.unloaded_tools(settings), *checks.certificate(settings.http), *missing_packages(settings)]
+    problems += [*checks.unloaded_code(settings), *checks.certificate(settings.http), *missing_packages(settings)]
     if problems:
         lines = (f"{problem.what}: {problem.says}; {problem.remedy}" for problem in problems)
         typer.echo("\n".join(lines), err=True)

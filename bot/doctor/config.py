@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,10 +17,10 @@ from bot.doctor.findings import Severity, error, note, of_config, ok, warning
 from bot.settings.problems import ConfigProblem, dotted
 from bot.settings.yamlfile import read_yaml
 from channels.registry import OWN
-from harness.errors import ModelSetupError, ToolSetupError
+from harness.errors import ModelSetupError, SetupError, imported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sized
+    from collections.abc import Callable, Iterator, Mapping, Sized
     from pathlib import Path
 
     from bot.doctor.findings import Examined, Finding
@@ -149,16 +150,25 @@ async def unbuilt_models(settings: Settings) -> list[Finding]:
     return found
 
 
-def unloaded_tools(settings: Settings) -> list[Finding]:
-    """What is wrong with the first of the operator's own tools that cannot be loaded. Imports their modules."""
+def unloaded_code(settings: Settings) -> list[Finding]:
+    """What is wrong with the operator's own classes and the first of their tools. Imports their modules."""
     from harness.agents.tools import configured_tools  # imported here for the same reason
+    from harness.guardrails.rules import load_guardrails
 
-    try:
-        configured_tools(settings.tools, settings.tool_groups)
-    except ToolSetupError as failure:
-        what, _, says = str(failure).partition(": ")
-        return [error(what, says, f"correct {what} in the config")]
-    return []
+    used = {f"{name}.use": section.use for name in ("speech", "images") if (section := getattr(settings, name))}
+    used |= {f"knowledge.services[{at}].use": each.use for at, each in enumerate(settings.knowledge.services)}
+    used |= {f"web.search.engines[{at}].use": each.use for at, each in enumerate(settings.web.search.engines)}
+    loads: list[Callable[[], object]] = [partial(configured_tools, settings.tools, settings.tool_groups)]
+    loads.append(partial(load_guardrails, settings.guardrails))
+    loads += [partial(imported, use, key) for key, use in used.items() if ":" in use]
+    found = []
+    for load in loads:
+        try:
+            load()
+        except SetupError as failure:
+            what, _, says = str(failure).partition(": ")
+            found.append(error(what, says, f"correct {what} in the config"))
+    return found
 
 
 def programs(settings: Settings) -> list[Finding]:

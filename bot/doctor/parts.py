@@ -42,7 +42,7 @@ SANDBOX_PAGE = "docs/sandbox.md lists what each provider needs"
 
 async def config_file(examined: Examined) -> list[Finding]:
     found = await asyncio.to_thread(config.summary, examined.settings, examined.file)
-    return found + await asyncio.to_thread(config.unloaded_tools, examined.settings)
+    return found + await asyncio.to_thread(config.unloaded_code, examined.settings)
 
 
 async def models(examined: Examined) -> list[Finding]:

@@ -33,9 +33,9 @@ ONE_CALL = re.compile(
     r"(?<=[^/])/(chat/completions|audio/transcriptions|audio/speech|images/generations|completions|responses|embeddings|messages|models)/*$"
 )
 """The path of a call's address in examples and dashboards, which is often pasted instead of the service's address."""
-NOT_FOUND = "its Python package is not installed, or not where Antler looks"
 SHARED_FOLDERS = ("threads", "users", "spool")
 """Folders in data_dir that may come from another file system, with other rights."""
+NOT_FOUND = "its Python package is not installed, and in no folder of PYTHONPATH"
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
 

@@ -86,12 +86,18 @@ def test_check_config_finds_what_a_start_would_miss(tmp_path: Path) -> None:
     write(
         tmp_path,
         "channels: {console: {}}\nacp_agents: {helper: {command: helper}}\ntools: [{use: 'os:nothing'}]\n"
+        "guardrails: {use: 'nowhere:Rules'}\nspeech: {model: m, use: 'nowhere:Speaker'}\n"
+        "knowledge: {services: [{name: a, use: 'nowhere:Service', base_url: 'http://a', datasets: [a]}]}\n"
         "http: {listen: '127.0.0.1:0', tls: {cert: no.pem, key: no.pem}}\n",
     )
     done = antler("check-config", cwd=tmp_path)
     assert done.returncode == 78
-    tool, certificate, missing = done.stderr.splitlines()
+    tool, rules, speaker, service, certificate, missing = done.stderr.splitlines()
     assert tool == "tools[0].use: os has no nothing; correct tools[0].use in the config"
+    absent = "nowhere cannot be imported: No module named 'nowhere'"
+    assert rules == f"guardrails.use: {absent}; correct guardrails.use in the config"
+    assert speaker == f"speech.use: {absent}; correct speech.use in the config"
+    assert service == f"knowledge.services[0].use: {absent}; correct knowledge.services[0].use in the config"
     assert certificate.startswith("http.tls: cannot be used: No such file or directory; set cert to")
     assert missing.startswith("no-such-package: is not installed (the extra antler[acp]); run: ")
 
