@@ -81,7 +81,7 @@ def logs(
     ] = None,
     lines: Annotated[
         int | None,
-        typer.Option("-n", "--lines", min=0, help="How many of the newest lines. Default: 100; all with --since."),
+        typer.Option("-n", "--lines", min=0, max=10**9, help="How many of the newest. Default: 100; all with --since."),
     ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,

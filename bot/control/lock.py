@@ -4,6 +4,7 @@ ends; and execution of a command's request where the data is held: in the runnin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
@@ -89,8 +90,9 @@ class DataDirLock:
             holder = os.read(fd, 32).decode("ascii", "replace").strip()
             os.close(fd)
             raise DataDirInUse(self._data_dir, int(holder) if holder.isdecimal() else None) from None
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
+        with contextlib.suppress(OSError):  # it is only for messages, and the disk may be full
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
         self._fd = fd
 
     def __exit__(

@@ -168,6 +168,12 @@ def test_without_a_data_folder_there_is_nothing_to_back_up(tmp_path: Path) -> No
     assert not (tmp_path / "a.tar.gz").exists()
 
 
+def test_more_lines_of_the_log_than_there_can_be_are_a_wrong_number(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    done = antler("logs", "-n", "9" * 20, cwd=tmp_path)
+    assert (done.returncode, "--lines" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
 def test_run_names_a_lock_that_it_cannot_open(tmp_path: Path) -> None:
     write(tmp_path, CHANNELS)
     (tmp_path / "data" / "antler.lock").mkdir(parents=True)  # root could open any file

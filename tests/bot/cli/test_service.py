@@ -57,6 +57,7 @@ def test_a_unit_of_the_machine() -> None:
     assert (run["Type"], run["NotifyAccess"], run["Delegate"], run["User"]) == ("notify", "main", "yes", "antler")
     assert shlex.split(run["ExecStart"]) == ["/opt/antler", "run", "--config", "/srv/antler/config.yaml"]
     assert (run["Restart"], run["RestartPreventExitStatus"]) == ("on-failure", "77 78")
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "a full disk may last"
     assert int(run["TimeoutStopSec"]) > 30
     assert int(run["WatchdogSec"]) == 60
     assert (run["ProtectSystem"], run["ReadWritePaths"]) == ("strict", '"/srv/antler"')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -57,6 +58,18 @@ def test_an_unreadable_pid_is_no_pid(tmp_path: Path, content: str) -> None:
         (tmp_path / FILE).write_text(content)
         with pytest.raises(DataDirInUse, match="another process"), DataDirLock(tmp_path):
             pass
+
+
+def test_a_folder_on_a_full_disk_is_held_without_a_pid(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no file may grow
+    try:
+        with DataDirLock(tmp_path):
+            assert (tmp_path / FILE).read_text() == ""
+            with pytest.raises(DataDirInUse), DataDirLock(tmp_path):
+                pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_process_that_does_not_answer_in_time_is_not_to_be_stopped(
