@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.delivery.account import AccountSnapshot
-    from bot.store import Store
+    from bot.store.retrying import RetryingStore
     from channels.base import Clock, Health
     from harness.models.health import ModelHealth
 
@@ -122,7 +122,7 @@ class HealthService:
         connections: Callable[[], Mapping[str, Health]],
         sending: Callable[[], tuple[AccountSnapshot, ...]],
         models: ModelHealth,
-        store: Store,
+        store: RetryingStore,
         folder: Path,
         clock: Clock,
         more: Callable[[float], Iterable[Condition]] = lambda now: (),

@@ -248,7 +248,7 @@ class Wiring:
             connections=lambda: self.connections.health,
             sending=self.delivery.snapshot,
             models=self.models,
-            store=self._store,
+            store=self.patient,
             folder=self._settings.data_dir,
             clock=self._clock,
             more=self._of_workers,

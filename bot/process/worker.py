@@ -221,7 +221,7 @@ class Worker:
             connections=dict,
             sending=tuple,
             models=has.models,
-            store=store,
+            store=patient,
             folder=settings.data_dir,
             clock=store.clock,
         )

@@ -47,6 +47,16 @@ class RetryingStore:
     def epoch(self) -> int:
         return self._store.epoch
 
+    @property
+    def trouble(self) -> str:
+        """Why the newest write was not accepted, else why something still waits; "" while nothing does."""
+        return self._store.trouble or self._outage.trouble
+
+    @property
+    def writer_age(self) -> float:
+        """See Store.writer_age."""
+        return self._store.writer_age
+
     async def write(self, unit: Callable[[Connection], T]) -> T:
         return await self.until_available(lambda: self._store.write(unit))
 

@@ -30,10 +30,15 @@ class Outage:
         self._bad = bad
         self._good = good
         self._monotonic = monotonic
-        self._waiting: set[object] = set()
+        self._waiting: dict[object, Exception] = {}
         self._began: float | None = None
         self._tell_at = 0.0
         self._pause = FIRST_PAUSE
+
+    @property
+    def trouble(self) -> str:
+        """Why work waits, "" while none does."""
+        return next((str(error) for error in self._waiting.values()), "")
 
     async def wait_out(
         self,
@@ -62,7 +67,7 @@ class Outage:
 
     def failed(self, work: object, error: Exception) -> None:
         """Record that this work failed and will be retried."""
-        self._waiting.add(work)
+        self._waiting[work] = error
         now = self._monotonic()
         if self._began is None:
             self._began, self._tell_at, self._pause = now, now, FIRST_PAUSE
@@ -72,11 +77,11 @@ class Outage:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     def succeeded(self, work: object) -> None:
-        self._waiting.discard(work)
+        self._waiting.pop(work, None)
         if self._began is not None and not self._waiting:
             self._tell("%s, after %.0f s", self._good, self._monotonic() - self._began)
             self._began = None
 
     def left(self, work: object) -> None:
         """Stop counting this work as waiting: it is not retried any more."""
-        self._waiting.discard(work)
+        self._waiting.pop(work, None)

@@ -159,7 +159,7 @@ async def accounts(
         connections=lambda: connections.health,
         sending=delivery.snapshot,
         models=ModelHealth(),
-        store=store,
+        store=patient,
         folder=folder,
         clock=clock,
     )

@@ -19,6 +19,7 @@ from bot.operations.health import DEAF_AFTER, DISK_LOW, LATE_AFTER, SLOW_WRITE, 
 from bot.operations.outages import GRACE, GRACE_AFTER_MANY, LOOK_SECONDS, MANY
 from bot.store import Store
 from bot.store.errors import StoreUnavailable
+from bot.store.retrying import LONGEST_WAIT, RetryingStore
 from channels.base import ConnectionState
 from channels.errors import Fatal, RateLimited
 from harness.config import ModelSettings
@@ -315,6 +316,27 @@ async def test_a_store_that_takes_nothing_is_told_past_the_store(tmp_path: Path)
         assert w.told("memory")[1:] == ["✅ The database can be written to again, after 20 s."]
 
 
+async def test_what_waits_is_told_though_other_writes_are_taken(tmp_path: Path) -> None:
+    """As when another session holds a lock on one table."""
+    locked = True
+
+    def unit(tx: Connection) -> None:
+        if locked:
+            raise StoreUnavailable("the table is locked")
+
+    async with watched(tmp_path) as w:
+        c = w.core
+        waiting = asyncio.create_task(c.parts.patient.write(unit))
+        await w.later()
+        await Store.write(c.store, lambda tx: None)
+        (ill,) = w.ill()
+        assert (ill.problem, ill.detail) == (Problem.STORE_UNAVAILABLE, "the table is locked")
+        locked = False
+        await c.clock.advance(LONGEST_WAIT)
+        await waiting
+        assert w.ill() == []
+
+
 async def test_the_age_of_the_write_in_hand_is_known(tmp_path: Path) -> None:
     clock, began, goes_on = VirtualClock(), threading.Event(), threading.Event()
 
@@ -327,7 +349,7 @@ async def test_the_age_of_the_write_in_hand_is_known(tmp_path: Path) -> None:
         connections=dict,
         sending=tuple,
         models=ModelHealth(),
-        store=store,
+        store=RetryingStore(store, clock),
         folder=tmp_path,
         clock=clock,
     )
