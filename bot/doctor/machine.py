@@ -34,7 +34,7 @@ from harness.config import EXTRAS, extra_of, install_command
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection
 
     from bot.doctor.findings import Examined
     from bot.settings import Settings
@@ -51,13 +51,11 @@ _OPEN = 0o077
 ZONE_LINK = Path("/etc/localtime")
 RIGHTS = text("""
     SELECT pg_is_in_recovery() AS standby, has_schema_privilege(current_schema(), 'CREATE') AS creates,
-        min(relname) FILTER (WHERE relkind = 'r' AND NOT pg_has_role(relowner, 'USAGE')) AS foreign_table,
-        min(relname) FILTER (WHERE CASE relkind WHEN 'S' THEN NOT has_sequence_privilege(oid, 'USAGE')
-            ELSE NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')
-                AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')) END) AS closed_table
-    FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND (relkind = 'r' AND relname = ANY(:ours)
-        OR relkind = 'S' AND oid IN (SELECT objid FROM pg_depend JOIN pg_class AS ours ON ours.oid = refobjid
-            WHERE ours.relname = ANY(:ours)))
+        min(relname) FILTER (WHERE NOT pg_has_role(relowner, 'USAGE')) AS foreign_table,
+        min(relname) FILTER (WHERE CASE relkind WHEN 'S' THEN NOT has_sequence_privilege(oid, 'USAGE') ELSE EXISTS (
+            SELECT FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS own WHERE NOT has_table_privilege(oid, own)
+        ) END) AS closed_table
+    FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'S') AND relname = ANY(:ours)
 """)
 """What the role is allowed on a PostgreSQL. creates, foreign_table: for the first start and for each upgrade."""
 
@@ -288,38 +286,32 @@ def _database(examined: Examined) -> Iterator[Finding]:
 
 def _standing(tx: Connection, examined: Examined, key: str) -> Iterator[Finding]:
     kind = "SQLite" if tx.dialect.name == "sqlite" else "PostgreSQL"
-    allowed = tx.execute(RIGHTS, {"ours": list(metadata.tables)}).one() if kind == "PostgreSQL" else None
-    if allowed is not None and (reason := _not_served(allowed)):
+    revision = schema.known_revision(tx)
+    upgrades = revision != schema.STEPS.revisions[-1]
+    if kind == "PostgreSQL" and (reason := _not_allowed(tx, upgrades=upgrades)):
         yield error(key, f"{kind}: {reason}", "use the primary server, and a role that owns the schema and its tables")
         return
-    revision = schema.known_revision(tx)
-    if allowed is not None and (reason := _not_upgraded(allowed)):
-        if revision != schema.STEPS.revisions[-1]:
-            yield error(key, f"{kind}: {reason}", "use a role that owns the schema and its tables")
-            return
-        yield note(key, f"{kind}: {reason}, which only an upgrade needs")
     if revision is None:
         yield ok(key, f"{kind}, empty: the first start creates the tables")
         return
-    if revision != schema.STEPS.revisions[-1]:
+    if upgrades:
         yield note(key, f"{kind}, revision {revision}: the next start upgrades it to {schema.STEPS.revisions[-1]}")
     else:
         yield ok(key, f"{kind}, revision {revision}")
     yield from _nobody(tx, examined)
 
 
-def _not_served(allowed: Row[Any]) -> str:
-    """What this database, or this role in it, does not allow any process; "" if nothing."""
+def _not_allowed(tx: Connection, *, upgrades: bool) -> str:
+    """What this database, or this role in it, does not allow a gateway; "" if nothing."""
+    ours = [*metadata.tables, *(f"{table}_id_seq" for table in metadata.tables)]
+    allowed = tx.execute(RIGHTS, {"ours": ours}).one()
     if allowed.standby:
         return "the server is a standby, which accepts no writes"
-    return f"the role may not read and write {allowed.closed_table}" if allowed.closed_table else ""
-
-
-def _not_upgraded(allowed: Row[Any]) -> str:
-    """What the role is not allowed of what the first start and an upgrade do; "" if nothing."""
-    if not allowed.creates:
+    if allowed.closed_table:
+        return f"the role may not read and write {allowed.closed_table}"
+    if upgrades and not allowed.creates:
         return "the role may not create tables in the first schema of its search_path, or there is none"
-    return f"the role does not own the table {allowed.foreign_table}" if allowed.foreign_table else ""
+    return f"the role does not own the table {allowed.foreign_table}" if upgrades and allowed.foreign_table else ""
 
 
 def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
