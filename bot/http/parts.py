@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from bot.conversations.branching import Branching
     from bot.delivery import Delivery
     from bot.delivery.presented import Presented
-    from bot.files.sandboxes import Sandboxes
     from bot.files.uploads import Uploads
     from bot.forgetting.service import Forgetting
     from bot.http.auth import Gatekeeper
     from bot.http.talk import Talk
     from bot.inbound.bus import MessageBus
-    from bot.inbound.connections import Connections
     from bot.inbound.manager import ChannelManager
     from bot.knowledge.keeper import Knowledge
     from bot.memory.service import MemoryParts
@@ -73,7 +71,6 @@ class HttpParts:
     manager: ChannelManager
     runs: RunManager
     delivery: Delivery
-    connections: Connections
     editor: AccessEditor
     agents: AgentChoices
     skills: SkillService
@@ -84,7 +81,6 @@ class HttpParts:
     schedules: ScheduleService
     uploads: Uploads
     presented: Presented
-    sandboxes: Sandboxes
     models: ModelHealth
     forgetting: Forgetting
     branching: Branching

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from bot.store import knowledge
 from bot.store.knowledge import EVERYBODYS, Scope
 from bot.texts import DEFAULT, texts_for
-from bot.usage.budgets import Payer
+from bot.usage.budgets import payer_of
 from harness.errors import ToolSetupError
 from harness.events import Usage
 from harness.knowledge.port import Hit, KnowledgeFailed, Looked
@@ -45,16 +45,12 @@ class SpendingBill:
         self._spending = spending
 
     async def overdraft(self, asker: Asker) -> str:
-        refused = await self._spending.budgets.refusal(_payer(asker), texts_for(DEFAULT))
+        refused = await self._spending.budgets.refusal(payer_of(asker), texts_for(DEFAULT))
         return f"budgets.{refused[0]}" if refused is not None else ""
 
     async def charge(self, asker: Asker, model: str, tokens: int) -> None:
         used = Usage(run_id=asker.run_id, seq=0, model=model, input_tokens=tokens, output_tokens=0)
-        await self._spending.meter.charge(used, _payer(asker))
-
-
-def _payer(asker: Asker) -> Payer:
-    return Payer(asker.conversation, asker.speaker, asker.run_id, asker.thread_id)
+        await self._spending.meter.charge(used, payer_of(asker))
 
 
 class Searcher:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bot.usage.meter import Meter
     from harness.context import RunContext
     from harness.events import AnyRunEvent
+    from harness.knowledge.port import Asker
 
 WARN_SHARE = 0.8
 """Share of a budget from which on people are warned."""
@@ -255,8 +256,8 @@ class Budgets:
         return sentence + texts.budgets["resets"].format(duration=left, zone=self._days.zone)
 
 
-def payer_of(run: RunRow) -> Payer:
-    return Payer(run.conversation, run.speaker, run.run_id, run.thread_id)
+def payer_of(who: RunRow | Asker) -> Payer:
+    return Payer(who.conversation, who.speaker, who.run_id, who.thread_id)
 
 
 def _stopped_by(last: AnyRunEvent | None) -> str | None:
