@@ -325,6 +325,8 @@ class Account:
                     await self._shared.journal.numbered(reply)
                 elif reply.final and reply.wanted is not wanted and not reply.concessions.replaced:
                     await self._shared.journal.conceded(reply, self._shared.redact)
+                if reply.attempts > 1:
+                    self._look_for_connection()
 
     async def _give_up_topic(self, reply: Reply, error: ChannelError) -> None:
         """Abandon the replies of a closed topic; report lost finals in the chat outside it, at most once a day."""
@@ -393,13 +395,17 @@ class Account:
         if self._scheduler is not None:
             for waiting in self.replies.values():
                 self._scheduler.withdraw(waiting)
+        self._look_for_connection()
+
+    def _look_for_connection(self) -> None:
         if self._watch is None or self._watch.done():
             self._watch = self._shared.tasks.spawn(f"trials:{self.name}", self._keep_trying())
 
     async def _keep_trying(self) -> None:
+        """Retry what waits once the account is connected again, and meanwhile single calls where all are refused."""
         assert self._channel is not None
         clock, reconnects = self._shared.clock, self._channel.health.reconnects
-        while self.stopped:
+        while self.stopped or any(reply.attempts for reply in self.replies.values()):
             await clock.sleep(min(max(self._trial_at - clock.monotonic(), SECOND_OPINION), LOOK))
             if self._channel.health.reconnects != reconnects:
                 reconnects = self._channel.health.reconnects
