@@ -36,7 +36,7 @@ class Aim(NamedTuple):
 
 LIMITS: dict[str, Aim] = {
     "files": Aim(670, 450),
-    "lines": Aim(125_400, 70_000),
+    "lines": Aim(125_550, 70_000),
     "longest file": Aim(500, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),

@@ -163,7 +163,7 @@ EN = Texts(
     },
     listening="Listening…",
     voice_problem={
-        "off": "🎤 I cannot listen to voice messages: `transcription` is not configured. Please type it instead.",
+        "off": "🎤 I cannot listen to voice messages here. Please type it instead.",
         "too_long": "🎤 I did not listen to the voice message: it is longer than {limit} min. Please send a shorter one, or type it.",
         "too_large": "🎤 I did not listen to the voice message: it is larger than {limit} MB. Please send a shorter one, or type it.",
         "gone": "🎤 I could not listen to the voice message: the file is no longer there. Please send it again.",
@@ -904,7 +904,7 @@ EN = Texts(
             "`/knowledge add report.pdf`. `#name` behind it chooses a collection. `/knowledge remove NUMBER` (or several), "
             "`/knowledge remove #name`, `/knowledge remove all`."
         ),
-        "off": "The operator has not switched knowledge on here (knowledge.enabled).",
+        "off": "The operator has not switched knowledge on here.",
         "off_group": "Groups have no documents of their own here; `/knowledge ask QUESTION` looks into those for everybody.",
         "reading": "⏳ Reading {name} ({number} of {count}) …",
         "added": "✅ {name}: added to {collection}, passages: {count}",
@@ -964,7 +964,7 @@ EN = Texts(
     sign_in={
         "link": "Open this link to sign in to the page as you. It works once, within {life}; do not pass it on.\n{link}",
         "private": "Send me /web in a private chat: whoever has the link is signed in as you.",
-        "off": "There is no page here: the operator has not switched it on (`http.listen`).",
+        "off": "There is no page here: the operator has not switched it on.",
         "here": "You are signed in here already.",
     },
     goes_on_below="Continues below",

@@ -162,7 +162,7 @@ ZH = Texts(
     },
     listening="正在听…",
     voice_problem={
-        "off": "🎤 我听不了语音消息：未配置 `transcription`。请用文字发送。",
+        "off": "🎤 我在这里听不了语音消息，请用文字发送。",
         "too_long": "🎤 没有听这条语音消息：它超过 {limit} 分钟。请发短一些，或改用文字。",
         "too_large": "🎤 没有听这条语音消息：它超过 {limit} MB。请发短一些，或改用文字。",
         "gone": "🎤 无法听这条语音消息：文件已不存在。请重新发送。",
@@ -827,7 +827,7 @@ ZH = Texts(
             "`/knowledge add` 作为说明，或用 `/knowledge add` 回复该文件，或写出文件名：`/knowledge add report.pdf`。"
             "后面加 `#名称` 选择资料集。`/knowledge remove 编号`（可写多个）、`/knowledge remove #名称`、`/knowledge remove all`。"
         ),
-        "off": "管理员没有在这里启用资料库（knowledge.enabled）。",
+        "off": "管理员没有在这里启用资料库。",
         "off_group": "群组在这里没有自己的资料；`/knowledge ask 问题` 会查阅所有人可查的资料。",
         "reading": "⏳ 正在读取 {name}（第 {number} 份，共 {count} 份）……",
         "added": "✅ {name}：已加入 {collection}，共 {count} 段",
@@ -883,7 +883,7 @@ ZH = Texts(
     sign_in={
         "link": "打开此链接即可以你的身份登录网页。链接仅能使用一次，{life}内有效，请勿转发。\n{link}",
         "private": "请在私聊中发送 /web：拿到链接的人都会以你的身份登录。",
-        "off": "这里没有网页：管理员尚未启用（`http.listen`）。",
+        "off": "这里没有网页：管理员尚未启用。",
         "here": "你已在此登录。",
     },
     goes_on_below="下文继续",
