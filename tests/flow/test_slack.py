@@ -168,5 +168,4 @@ async def test_a_revoked_token_is_told_and_no_token_is_logged(slack_world: Slack
         await slack_world.wait_for_log("the token was revoked")
         assert slack.app_token not in slack_world.log
         assert slack.bot_token not in slack_world.log
-        assert slack_world.process is not None
-        await slack_world.process.wait()
+        assert (await slack_world.command("status", "--check"))[0] == 1
