@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from channels.adapter import open_regular
@@ -31,6 +32,8 @@ from harness.text.plain import encoding_of
 from sandbox.base import UPLOADS, Problem, SandboxError, contents
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from bot.files.sandboxes import Sandboxes
     from harness.context import InputFile
     from sandbox.base import Sandbox
@@ -65,7 +68,8 @@ class Converter:
                     if self._sandboxes.elsewhere:
                         await self._hand_over(thread_id, file)
                     if is_document:
-                        return await (self._decoded if is_text else self._converted)(thread_id, file)
+                        write = _write_in_utf_8 if is_text else partial(convert, seconds=self._seconds)
+                        return await self._with_text(thread_id, file, write)
         except TimeoutError:
             reason = too_slow(self._seconds)
         except SandboxError as error:
@@ -86,27 +90,25 @@ class Converter:
         if isinstance(problem, Problem):
             raise SandboxError(f"the file was not accepted: {problem.code} {problem.detail}")
 
-    async def _converted(self, thread_id: str, file: InputFile) -> InputFile:
+    async def _with_text(
+        self, thread_id: str, file: InputFile, write: Callable[[Sandbox, str, str], Awaitable[str]]
+    ) -> InputFile:
+        """The file with its text beside it. write: writes that, from one path of the sandbox to the other, and returns
+        why there is none."""
         text = file.path.with_name(f"{file.path.name}.md")
         async with self._sandboxes.borrow(thread_id) as sandbox:
-            reason = await convert(
-                sandbox, f"{UPLOADS}/{file.path.name}", f"{UPLOADS}/{text.name}", seconds=self._seconds
-            )
-            if reason:
+            if reason := await write(sandbox, f"{UPLOADS}/{file.path.name}", f"{UPLOADS}/{text.name}"):
                 return _without_text(file, reason)
             return replace(file, text_path=text, text_sha256=await _text_sha256(sandbox, file, text.name))
 
-    async def _decoded(self, thread_id: str, file: InputFile) -> InputFile:
-        text = file.path.with_name(f"{file.path.name}.md")
-        async with self._sandboxes.borrow(thread_id) as sandbox:
-            body = await contents(sandbox, f"{UPLOADS}/{file.path.name}", MOST_BYTES)
-            if isinstance(body, Problem):
-                return _without_text(file, body.code)
-            decoded = body.decode(encoding_of(body) or "utf-8", "replace")
-            written = await sandbox.write_file(f"{UPLOADS}/{text.name}", decoded)
-            if isinstance(written, Problem):
-                return _without_text(file, written.code)
-            return replace(file, text_path=text, text_sha256=await _text_sha256(sandbox, file, text.name))
+
+async def _write_in_utf_8(sandbox: Sandbox, document: str, result: str) -> str:
+    body = await contents(sandbox, document, MOST_BYTES)
+    if isinstance(body, Problem):
+        return body.code
+    text = await asyncio.to_thread(lambda: body.decode(encoding_of(body) or "utf-8", "replace"))
+    written = await sandbox.write_file(result, text)
+    return written.code if isinstance(written, Problem) else ""
 
 
 def _is_in_another_encoding(file: InputFile) -> bool:

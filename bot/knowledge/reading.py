@@ -96,7 +96,7 @@ class Reading:
         elif suffix in documents.NOT_READ:
             raise Unreadable("kind", suffix)
         else:
-            text = _decoded(body)
+            text = await asyncio.to_thread(_decoded, body)
         return _checked(ReadText(text=text, title=first_heading(text)))
 
     async def page(self, url: str, whose: str) -> ReadText:
