@@ -309,9 +309,9 @@ class FloodGate:
         self._burst = float(burst)
 
     def passes(self, person: str) -> bool:
-        tokens, passes = self._tokens(person), self.would_pass(person)
-        self._buckets[person] = (tokens - 1 if passes else tokens, self._clock.monotonic())
-        return passes
+        tokens = self._tokens(person)
+        self._buckets[person] = (tokens - (tokens >= 1), self._clock.monotonic())
+        return tokens >= 1
 
     def would_pass(self, person: str) -> bool:
         """Whether a message passes now; does not count it."""

@@ -152,9 +152,10 @@ class FeishuChannel(Adapter):
     async def _restore(self) -> None:
         """Learn once what was stored before: the answers that an earlier process left do not wait for `run`."""
         async with self._restoring:
-            for newest in () if self._restored else await self._ports.newest():
-                self._anchors.see(newest.chat, newest.topic, newest.message_id)
-            self._restored = True
+            if not self._restored:
+                for newest in await self._ports.newest():
+                    self._anchors.see(newest.chat, newest.topic, newest.message_id)
+                self._restored = True
 
     async def _who_am_i(self) -> Me:
         bot = await self._api.bot_info()
