@@ -247,6 +247,8 @@ class Harness(Protocol):
 
 @dataclass(slots=True)
 class MemoryEffectLog:
+    """EffectLog in memory."""
+
     records: dict[EffectKey, Effect] = field(default_factory=dict)
 
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
@@ -271,6 +273,8 @@ class MemoryAuditLog:
 
 @dataclass(slots=True)
 class MemoryRunLedger:
+    """RunLedger in memory."""
+
     counts: dict[str, int] = field(default_factory=dict)
 
     async def model_called(self, run_id: str) -> int:

@@ -252,6 +252,7 @@ class MemoryKeeper:
     # For people.
 
     async def show(self, owner: str, agent: str = "") -> Memory:
+        """The memory, whether it is on or off."""
         return await self._kept.load(owner, agent)
 
     async def agents_with(self, owner: str) -> list[str]:

@@ -271,6 +271,7 @@ class StoreMemories:
         return memory if memory is not None else await self._recover(owner, agent, found)
 
     async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
+        """Replace the owner's memory."""
         body, now = memory.to_json(), self._clock.now()
         await _or_unavailable(self._store.write(lambda tx: _save(tx, owner, agent, body, now)))
 

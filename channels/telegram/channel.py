@@ -33,6 +33,8 @@ _REMEMBERED_REFUSALS = 1000
 
 
 class TelegramChannel(Adapter):
+    """The `Channel` of one Telegram bot."""
+
     layout = staticmethod(outbound.layout)
 
     def __init__(self, account: str, config: TelegramConfig, ports: ChannelPorts) -> None:

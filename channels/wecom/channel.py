@@ -31,6 +31,8 @@ STREAM_SECONDS = 330.0
 
 
 class WecomChannel(Adapter):
+    """The `Channel` of one WeCom robot."""
+
     layout = staticmethod(outbound.layout)
 
     def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:

@@ -106,6 +106,7 @@ class Agents:
         self._updaters: dict[str, Updater] = {}
 
     def default(self) -> Agent:
+        """The agent of the first model."""
         return self.get(self._models.default)
 
     def get(self, model: str, agent: str = DEFAULT) -> Agent:
